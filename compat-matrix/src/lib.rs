@@ -1,0 +1,1 @@
+//! Real clients and raw wire probes against any Kafka endpoint, ending in a report.

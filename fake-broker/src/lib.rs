@@ -1,0 +1,1 @@
+//! A faithful Kafka cluster and AMQP broker with fault hooks.

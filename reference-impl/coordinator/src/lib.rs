@@ -1,0 +1,1 @@
+//! Sans-IO state machines: consumer groups, producer sequences, fetch sessions.

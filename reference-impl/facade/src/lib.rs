@@ -1,0 +1,1 @@
+//! The Kafka protocol in front of Queen MQ: binary queen-kafka.

@@ -1,0 +1,1 @@
+//! Kafka frames, the annotated schema, bounded walk, splice, record batches, error codes.

@@ -1,0 +1,1 @@
+//! The result of checks and its renderings, per Kafka API.

@@ -1,0 +1,1 @@
+//! One deterministic world: clients, doors and fakes over a simulated network.
