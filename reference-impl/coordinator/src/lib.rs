@@ -1,1 +1,5 @@
 //! Sans-IO state machines: consumer groups, producer sequences, fetch sessions.
+
+pub mod classic;
+pub mod fetch_session;
+pub mod producer;
