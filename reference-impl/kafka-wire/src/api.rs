@@ -135,7 +135,11 @@ impl ApiKey {
 
     /// Position in a table of [`ApiKey::COUNT`] entries.
     pub(crate) const fn index(self) -> Option<usize> {
-        if self.0 >= 0 && (self.0 as usize) < Self::COUNT { Some(self.0 as usize) } else { None }
+        if self.0 >= 0 && (self.0 as usize) < Self::COUNT {
+            Some(self.0 as usize)
+        } else {
+            None
+        }
     }
 }
 
@@ -193,9 +197,21 @@ impl VersionRange {
 
     /// The versions both ranges hold; `None` when they share none.
     pub const fn intersect(self, other: VersionRange) -> Option<VersionRange> {
-        let min = if self.min > other.min { self.min } else { other.min };
-        let max = if self.max < other.max { self.max } else { other.max };
-        if min > max { None } else { Some(VersionRange { min, max }) }
+        let min = if self.min > other.min {
+            self.min
+        } else {
+            other.min
+        };
+        let max = if self.max < other.max {
+            self.max
+        } else {
+            other.max
+        };
+        if min > max {
+            None
+        } else {
+            Some(VersionRange { min, max })
+        }
     }
 
     /// Every version of the range, ascending.
@@ -251,7 +267,9 @@ impl Windows {
         let mut next = 0;
         while next < entries.len() {
             let (key, range) = entries[next];
-            let Some(index) = key.index() else { panic!("a window for an unknown API key") };
+            let Some(index) = key.index() else {
+                panic!("a window for an unknown API key")
+            };
             assert!(ranges[index].is_none(), "two windows for one API key");
             assert!(!range.is_empty() && range.min >= 0, "an empty window");
             ranges[index] = Some(range);
@@ -278,7 +296,9 @@ impl Windows {
 
     /// Every served API with its versions, by ascending key.
     pub fn iter(&self) -> impl Iterator<Item = (ApiKey, VersionRange)> + '_ {
-        ApiKey::ALL.iter().filter_map(|&key| self.get(key).map(|range| (key, range)))
+        ApiKey::ALL
+            .iter()
+            .filter_map(|&key| self.get(key).map(|range| (key, range)))
     }
 }
 
@@ -300,14 +320,31 @@ mod tests {
         assert_eq!(ApiKey::PRODUCE.name(), Some("Produce"));
         assert_eq!(ApiKey(95).name(), None);
         assert_eq!(ApiKey(-1).name(), None);
-        assert_eq!(format!("{} {:?} {}", ApiKey::FETCH, ApiKey::FETCH, ApiKey(127)), "Fetch Fetch(1) ApiKey(127)");
+        assert_eq!(
+            format!("{} {:?} {}", ApiKey::FETCH, ApiKey::FETCH, ApiKey(127)),
+            "Fetch Fetch(1) ApiKey(127)"
+        );
     }
 
     #[test]
     fn ranges_say_themselves_as_kafka_does() {
-        let all = [VersionRange::NONE, VersionRange::from(3), VersionRange::new(2, 2), VersionRange::new(0, 9)];
-        assert_eq!(all.map(|range| range.to_string()), ["none", "3+", "2", "0-9"]);
-        assert_eq!(VersionRange::new(0, 5).intersect(VersionRange::new(3, 9)), Some(VersionRange::new(3, 5)));
-        assert_eq!(VersionRange::new(0, 2).intersect(VersionRange::new(3, 9)), None);
+        let all = [
+            VersionRange::NONE,
+            VersionRange::from(3),
+            VersionRange::new(2, 2),
+            VersionRange::new(0, 9),
+        ];
+        assert_eq!(
+            all.map(|range| range.to_string()),
+            ["none", "3+", "2", "0-9"]
+        );
+        assert_eq!(
+            VersionRange::new(0, 5).intersect(VersionRange::new(3, 9)),
+            Some(VersionRange::new(3, 5))
+        );
+        assert_eq!(
+            VersionRange::new(0, 2).intersect(VersionRange::new(3, 9)),
+            None
+        );
     }
 }

@@ -53,15 +53,9 @@ pub enum Malformed {
     /// Bytes behind the end of the schema.
     #[error("{0} bytes follow the end of the message")]
     Trailing(u64),
-    /// More array elements than the limit allows for one frame.
-    #[error("more than {0} array elements")]
+    /// More array elements and unknown tagged fields than the limit allows for one frame.
+    #[error("more than {0} array elements and unknown tagged fields")]
     TooManyElements(u32),
-    /// More unknown tagged fields than the limit allows for one frame.
-    #[error("more than {0} unknown tagged fields")]
-    TooManyTags(u32),
-    /// Structures nested deeper than the limit.
-    #[error("nested deeper than {0}")]
-    TooDeep(u32),
 }
 
 /// A slice and a position in it.
@@ -79,7 +73,10 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(crate) fn at(bytes: &'a [u8], position: usize) -> Self {
-        Cursor { bytes, position: position.min(bytes.len()) }
+        Cursor {
+            bytes,
+            position: position.min(bytes.len()),
+        }
     }
 
     #[inline]
@@ -106,7 +103,10 @@ impl<'a> Cursor<'a> {
                 self.position += count;
                 Ok(taken)
             }
-            None => Err(Malformed::Truncated { needed: count as u64, left: left.len() as u64 }),
+            None => Err(Malformed::Truncated {
+                needed: count as u64,
+                left: left.len() as u64,
+            }),
         }
     }
 
@@ -118,7 +118,10 @@ impl<'a> Cursor<'a> {
                 self.position += N;
                 Ok(*taken)
             }
-            None => Err(Malformed::Truncated { needed: N as u64, left: left.len() as u64 }),
+            None => Err(Malformed::Truncated {
+                needed: N as u64,
+                left: left.len() as u64,
+            }),
         }
     }
 
@@ -209,16 +212,34 @@ mod tests {
         assert_eq!(read(&[0x7f]), Ok(127));
         assert_eq!(read(&[0x80, 0x01]), Ok(128));
         assert_eq!(read(&[0xff, 0xff, 0xff, 0xff, 0x0f]), Ok(u32::MAX));
-        assert_eq!(read(&[0xff, 0xff, 0xff, 0xff, 0x1f]), Err(Malformed::VarintTooLong));
-        assert_eq!(read(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x00]), Err(Malformed::VarintTooLong));
+        assert_eq!(
+            read(&[0xff, 0xff, 0xff, 0xff, 0x1f]),
+            Err(Malformed::VarintTooLong)
+        );
+        assert_eq!(
+            read(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x00]),
+            Err(Malformed::VarintTooLong)
+        );
         assert_eq!(read(&[0x80, 0x80, 0x80, 0x80, 0x00]), Ok(0));
-        assert!(matches!(read(&[0x80, 0x80]), Err(Malformed::Truncated { .. })));
+        assert!(matches!(
+            read(&[0x80, 0x80]),
+            Err(Malformed::Truncated { .. })
+        ));
     }
 
     #[test]
     fn tags_ascend() {
         assert_eq!(Cursor::new(&[2, 0, 1, 9, 5, 0]).skip_tags(), Ok(()));
-        assert!(matches!(Cursor::new(&[2, 5, 0, 5, 0]).skip_tags(), Err(Malformed::TagOrder { tag: 5, previous: 5 })));
-        assert!(matches!(Cursor::new(&[1, 0, 0x7f, 9]).skip_tags(), Err(Malformed::Truncated { .. })));
+        assert!(matches!(
+            Cursor::new(&[2, 5, 0, 5, 0]).skip_tags(),
+            Err(Malformed::TagOrder {
+                tag: 5,
+                previous: 5
+            })
+        ));
+        assert!(matches!(
+            Cursor::new(&[1, 0, 0x7f, 9]).skip_tags(),
+            Err(Malformed::Truncated { .. })
+        ));
     }
 }

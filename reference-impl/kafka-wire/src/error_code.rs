@@ -205,7 +205,10 @@ mod tests {
     #[test]
     fn codes_are_dense_from_minus_one() {
         for (index, error) in ErrorCode::ALL.iter().enumerate() {
-            assert_eq!(error.code() as usize, index.wrapping_sub(1) & 0xffff_ffff_ffff_ffff);
+            assert_eq!(
+                error.code() as usize,
+                index.wrapping_sub(1) & 0xffff_ffff_ffff_ffff
+            );
             assert_eq!(ErrorCode::from_code(error.code()), Some(*error));
         }
         assert_eq!(ErrorCode::from_code(-2), None);
@@ -215,7 +218,10 @@ mod tests {
 
     #[test]
     fn names_and_retries_are_kafkas() {
-        assert_eq!(ErrorCode::NotLeaderOrFollower.name(), "NOT_LEADER_OR_FOLLOWER");
+        assert_eq!(
+            ErrorCode::NotLeaderOrFollower.name(),
+            "NOT_LEADER_OR_FOLLOWER"
+        );
         assert_eq!(ErrorCode::UnsupportedVersion.code(), 35);
         assert!(ErrorCode::NotEnoughReplicas.retriable());
         assert!(!ErrorCode::UnknownMemberId.retriable());

@@ -52,7 +52,9 @@ pub fn size(prefix: [u8; PREFIX_BYTES], limit: u32) -> Result<usize, FrameError>
 ///
 /// [`FrameError`] as soon as the prefix is there.
 pub fn take(buffer: &mut BytesMut, limit: u32) -> Result<Option<Bytes>, FrameError> {
-    let Some(prefix) = buffer.first_chunk::<PREFIX_BYTES>() else { return Ok(None) };
+    let Some(prefix) = buffer.first_chunk::<PREFIX_BYTES>() else {
+        return Ok(None);
+    };
     let size = size(*prefix, limit)?;
     if buffer.len() - PREFIX_BYTES < size {
         return Ok(None);
@@ -69,9 +71,24 @@ mod tests {
     fn a_size_is_refused_before_a_byte_of_it_is_asked_for() {
         assert_eq!(size([0, 0, 0, 0], 10), Ok(0));
         assert_eq!(size([0, 0, 0, 10], 10), Ok(10));
-        assert_eq!(size([0, 0, 0, 11], 10), Err(FrameError::TooLarge { size: 11, limit: 10 }));
-        assert_eq!(size([0x7f, 255, 255, 255], 10), Err(FrameError::TooLarge { size: 0x7fff_ffff, limit: 10 }));
-        assert_eq!(size([255, 255, 255, 255], u32::MAX), Err(FrameError::Negative(-1)));
+        assert_eq!(
+            size([0, 0, 0, 11], 10),
+            Err(FrameError::TooLarge {
+                size: 11,
+                limit: 10
+            })
+        );
+        assert_eq!(
+            size([0x7f, 255, 255, 255], 10),
+            Err(FrameError::TooLarge {
+                size: 0x7fff_ffff,
+                limit: 10
+            })
+        );
+        assert_eq!(
+            size([255, 255, 255, 255], u32::MAX),
+            Err(FrameError::Negative(-1))
+        );
         let mut half = BytesMut::from(&[0x7f, 255, 255, 255, 1][..]);
         assert!(take(&mut half, 100).is_err());
         assert!(half.capacity() < 100);

@@ -50,10 +50,19 @@ impl RequestHeader {
         let (api_key, api_version, correlation_id, client_id) =
             parsed.map_err(|what| HeaderError { at: end, what })?;
         let client_id = client_id.map(|range| frame.slice(range));
-        Ok(RequestHeader { api_key, api_version, correlation_id, client_id, body: frame.slice(end..) })
+        Ok(RequestHeader {
+            api_key,
+            api_version,
+            correlation_id,
+            client_id,
+            body: frame.slice(end..),
+        })
     }
 
-    #[expect(clippy::type_complexity, reason = "the four fields of the header, named at the one call")]
+    #[expect(
+        clippy::type_complexity,
+        reason = "the four fields of the header, named at the one call"
+    )]
     fn fields(
         cursor: &mut Cursor<'_>,
     ) -> Result<(ApiKey, i16, i32, Option<std::ops::Range<usize>>), Malformed> {
@@ -82,7 +91,9 @@ impl RequestHeader {
 
     /// What the client calls itself.
     pub fn client_id(&self) -> Option<&str> {
-        self.client_id.as_deref().and_then(|id| std::str::from_utf8(id).ok())
+        self.client_id
+            .as_deref()
+            .and_then(|id| std::str::from_utf8(id).ok())
     }
 
     /// The client id as a slice of the frame; valid UTF-8.
@@ -179,6 +190,9 @@ impl ResponseHeader {
         })();
         let at = cursor.position();
         let correlation_id = parsed.map_err(|what| HeaderError { at, what })?;
-        Ok(ResponseHeader { correlation_id, body: frame.slice(at..) })
+        Ok(ResponseHeader {
+            correlation_id,
+            body: frame.slice(at..),
+        })
     }
 }

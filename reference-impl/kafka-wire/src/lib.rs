@@ -13,6 +13,7 @@ pub mod frame;
 pub mod header;
 pub mod records;
 pub mod schema;
+pub mod walk;
 
 pub use api::{ApiKey, VersionRange, Windows};
 pub use error_code::ErrorCode;

@@ -122,7 +122,9 @@ impl RoleSet {
 
 impl fmt::Debug for RoleSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(Role::ALL.iter().filter(|role| self.contains(**role))).finish()
+        f.debug_set()
+            .entries(Role::ALL.iter().filter(|role| self.contains(**role)))
+            .finish()
     }
 }
 

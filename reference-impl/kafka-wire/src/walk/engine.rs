@@ -1,0 +1,474 @@
+//! Interprets the schema over a body. The only code that knows how each type is laid out on the
+//! wire; `walk`, `splice` and `names` are visitors of it.
+
+use std::ops::Range;
+
+use super::place::{Datum, Decider, Place, Scope, Value};
+use super::{Limits, Summary, Trail, VisitError, WalkError};
+use crate::cursor::{Cursor, Malformed, ascending};
+use crate::schema::{Field, Kind, Message, RoleSet};
+
+/// Receives what a walk meets. All methods but [`value`](Visitor::value) are for visitors that
+/// rewrite: they say where counts, elements and sizes of tagged fields stand. Positions index the
+/// body.
+pub trait Visitor {
+    /// Why the visitor ends the walk.
+    type Stop;
+
+    /// The roles whose values are handed over.
+    fn roles(&self) -> RoleSet;
+
+    /// One value of a wanted role.
+    ///
+    /// # Errors
+    ///
+    /// The visitor's reason to stop.
+    fn value(&mut self, place: &Place<'_>, value: &Value<'_>) -> Result<(), Self::Stop>;
+
+    /// An array begins: where its count stands, and what it says.
+    #[inline]
+    fn array_start(&mut self, count_at: Range<usize>, count: u32) {
+        let _ = (count_at, count);
+    }
+
+    /// An element of the innermost array begins.
+    #[inline]
+    fn element_start(&mut self, at: usize) {
+        let _ = at;
+    }
+
+    /// It ends.
+    #[inline]
+    fn element_end(&mut self, at: usize) {
+        let _ = at;
+    }
+
+    /// The innermost array ends.
+    #[inline]
+    fn array_end(&mut self) {}
+
+    /// A tagged field that the schema knows begins: where its size stands, and what it says.
+    #[inline]
+    fn tag_start(&mut self, size_at: Range<usize>, size: u32) {
+        let _ = (size_at, size);
+    }
+
+    /// It ends.
+    #[inline]
+    fn tag_end(&mut self) {}
+}
+
+/// Wants nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoVisitor;
+
+/// Why the engine stops.
+#[derive(Debug)]
+pub enum Halt<S> {
+    /// The bytes are malformed.
+    Malformed(Malformed),
+    /// The visitor stopped.
+    Stopped(S),
+}
+
+impl<S> From<Malformed> for Halt<S> {
+    #[inline]
+    fn from(what: Malformed) -> Self {
+        Halt::Malformed(what)
+    }
+}
+
+/// What may follow the last field.
+pub(super) enum End {
+    /// Nothing.
+    Exact,
+    /// Anything.
+    Open,
+}
+
+struct Walker<'a, 'v, V> {
+    cursor: Cursor<'a>,
+    version: i16,
+    flexible: bool,
+    max_elements: u32,
+    elements: u32,
+    trail: Trail,
+    visitor: &'v mut V,
+}
+
+pub(super) fn run<V: Visitor>(
+    message: &'static Message,
+    version: i16,
+    body: &[u8],
+    start: usize,
+    limits: &Limits,
+    visitor: &mut V,
+    end: End,
+) -> Result<Summary, VisitError<V::Stop>> {
+    let mut walker = Walker {
+        cursor: Cursor::at(body, start),
+        version,
+        flexible: message.flexible.contains(version),
+        max_elements: limits.max_elements,
+        elements: 0,
+        trail: Trail::default(),
+        visitor,
+    };
+    let outcome = walker
+        .structure(None, message.fields)
+        .and_then(|()| match end {
+            End::Exact if walker.cursor.remaining() > 0 => {
+                Err(Malformed::Trailing(walker.cursor.remaining() as u64).into())
+            }
+            _ => Ok(()),
+        });
+    match outcome {
+        Ok(()) => Ok(Summary {
+            elements: walker.elements,
+        }),
+        Err(Halt::Stopped(stop)) => Err(VisitError::Stopped(stop)),
+        Err(Halt::Malformed(what)) => {
+            let at = walker.cursor.position();
+            Err(WalkError::Malformed {
+                message,
+                version,
+                at,
+                trail: walker.trail,
+                what,
+            }
+            .into())
+        }
+    }
+}
+
+impl<'a, V: Visitor> Walker<'a, '_, V> {
+    fn structure(
+        &mut self,
+        parent: Option<&Scope<'_>>,
+        fields: &'static [Field],
+    ) -> Result<(), Halt<V::Stop>> {
+        let scope = Scope {
+            parent,
+            fields,
+            start: self.cursor.position(),
+        };
+        for field in fields {
+            if !field.versions.contains(self.version) || field.tag_in(self.version).is_some() {
+                continue;
+            }
+            if let Err(halt) = self.field(field, &scope) {
+                self.trail.push(field.name);
+                return Err(halt);
+            }
+        }
+        if self.flexible {
+            self.tags(&scope)
+        } else {
+            Ok(())
+        }
+    }
+
+    #[inline]
+    fn field(&mut self, field: &'static Field, scope: &Scope<'_>) -> Result<(), Halt<V::Stop>> {
+        let nullable = field.nullable.contains(self.version);
+        if field.array {
+            return self.array(field, scope, nullable);
+        }
+        self.single(field, scope, nullable)
+    }
+
+    #[inline]
+    fn single(
+        &mut self,
+        field: &'static Field,
+        scope: &Scope<'_>,
+        nullable: bool,
+    ) -> Result<(), Halt<V::Stop>> {
+        let start = self.cursor.position();
+        match field.kind {
+            Kind::Struct(nested) => {
+                if nullable && !present(&mut self.cursor)? {
+                    return Ok(());
+                }
+                self.structure(Some(scope), nested.fields)
+            }
+            Kind::String => {
+                let length = string_length(&mut self.cursor, self.flexible)?;
+                let Some(length) = length else {
+                    return self.null(field, scope, start, nullable);
+                };
+                let content = self.cursor.position();
+                let text = std::str::from_utf8(self.cursor.take(length)?);
+                let text = text.map_err(|_| Malformed::NotUtf8)?;
+                self.value(field, scope, start, content, Datum::Text(text))
+            }
+            Kind::Bytes | Kind::Records => {
+                let length = bytes_length(&mut self.cursor, self.flexible)?;
+                let Some(length) = length else {
+                    return self.null(field, scope, start, nullable);
+                };
+                let content = self.cursor.position();
+                let bytes = self.cursor.take(length)?;
+                self.value(field, scope, start, content, Datum::Bytes(bytes))
+            }
+            kind => {
+                // Every other kind has a fixed width.
+                let bytes = self.cursor.take(kind.fixed_bytes().unwrap_or(0))?;
+                if self.visitor.roles().contains(field.role) {
+                    return self.value(field, scope, start, start, number(bytes, kind));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    #[inline]
+    fn null(
+        &mut self,
+        field: &'static Field,
+        scope: &Scope<'_>,
+        start: usize,
+        nullable: bool,
+    ) -> Result<(), Halt<V::Stop>> {
+        if !nullable {
+            return Err(Malformed::Null.into());
+        }
+        let end = self.cursor.position();
+        self.value(field, scope, start, end, Datum::Null)
+    }
+
+    #[inline]
+    fn value(
+        &mut self,
+        field: &'static Field,
+        scope: &Scope<'_>,
+        start: usize,
+        content: usize,
+        datum: Datum<'a>,
+    ) -> Result<(), Halt<V::Stop>> {
+        if !self.visitor.roles().contains(field.role) {
+            return Ok(());
+        }
+        let end = self.cursor.position();
+        let body = self.cursor.bytes();
+        let place = Place {
+            body,
+            version: self.version,
+            flexible: self.flexible,
+            scope,
+        };
+        let value = Value {
+            field,
+            span: start..end,
+            content: content..end,
+            datum,
+        };
+        self.visitor.value(&place, &value).map_err(Halt::Stopped)
+    }
+
+    fn array(
+        &mut self,
+        field: &'static Field,
+        scope: &Scope<'_>,
+        nullable: bool,
+    ) -> Result<(), Halt<V::Stop>> {
+        let start = self.cursor.position();
+        let Some(count) = bytes_length(&mut self.cursor, self.flexible)? else {
+            return if nullable {
+                Ok(())
+            } else {
+                Err(Malformed::Null.into())
+            };
+        };
+        let count_at = start..self.cursor.position();
+        if let Some(width) = field.kind.fixed_bytes()
+            && !self.visitor.roles().contains(field.role)
+        {
+            self.cursor.take(count.saturating_mul(width))?;
+            return Ok(());
+        }
+        // No element takes less than one byte, so a count above what is left cannot be true.
+        let left = self.cursor.remaining();
+        if count > left {
+            return Err(Malformed::Truncated {
+                needed: count as u64,
+                left: left as u64,
+            }
+            .into());
+        }
+        // A count comes from 32 bits.
+        let count = count as u32;
+        if field.kind.fixed_bytes().is_none() {
+            self.count_elements(count)?;
+        }
+        self.visitor.array_start(count_at, count);
+        for _ in 0..count {
+            self.visitor.element_start(self.cursor.position());
+            self.single(field, scope, false)?;
+            self.visitor.element_end(self.cursor.position());
+        }
+        self.visitor.array_end();
+        Ok(())
+    }
+
+    #[inline]
+    fn count_elements(&mut self, count: u32) -> Result<(), Malformed> {
+        match self.elements.checked_add(count) {
+            Some(elements) if elements <= self.max_elements => {
+                self.elements = elements;
+                Ok(())
+            }
+            _ => Err(Malformed::TooManyElements(self.max_elements)),
+        }
+    }
+
+    #[inline]
+    fn tags(&mut self, scope: &Scope<'_>) -> Result<(), Halt<V::Stop>> {
+        match self.cursor.varint()? {
+            0 => Ok(()),
+            count => self.some_tags(scope, count),
+        }
+    }
+
+    fn some_tags(&mut self, scope: &Scope<'_>, count: u32) -> Result<(), Halt<V::Stop>> {
+        let mut previous = None;
+        for _ in 0..count {
+            let tag = self.cursor.varint()?;
+            ascending(previous, tag)?;
+            previous = Some(tag);
+            let size_at = self.cursor.position();
+            let size = self.cursor.varint()?;
+            let content = self.cursor.position();
+            let left = self.cursor.remaining();
+            if size as usize > left {
+                let needed = u64::from(size);
+                return Err(Malformed::Truncated {
+                    needed,
+                    left: left as u64,
+                }
+                .into());
+            }
+            let known = |field: &&Field| field.tag.is_some_and(|(known, _)| known == tag);
+            let Some(field) = scope.fields.iter().find(known) else {
+                self.count_elements(1)?;
+                self.cursor.take(size as usize)?;
+                continue;
+            };
+            if field.tag_in(self.version).is_none() || !field.versions.contains(self.version) {
+                return Err(Malformed::TagVersion(tag).into());
+            }
+            self.visitor.tag_start(size_at..content, size);
+            if let Err(halt) = self.field(field, scope) {
+                self.trail.push(field.name);
+                return Err(halt);
+            }
+            // Both ends are in a frame of at most 2^31 bytes.
+            let actual = (self.cursor.position() - content) as u32;
+            if actual != size {
+                self.trail.push(field.name);
+                return Err(Malformed::TagSize {
+                    declared: size,
+                    actual,
+                }
+                .into());
+            }
+            self.visitor.tag_end();
+        }
+        Ok(())
+    }
+}
+
+#[inline]
+fn present(cursor: &mut Cursor<'_>) -> Result<bool, Malformed> {
+    match cursor.i8()? {
+        1 => Ok(true),
+        -1 => Ok(false),
+        other => Err(Malformed::PresenceByte(other)),
+    }
+}
+
+/// Kafka's limit of a string, which the two-byte length of the old layout set.
+const MAX_STRING_BYTES: usize = i16::MAX as usize;
+
+#[inline]
+fn string_length(cursor: &mut Cursor<'_>, flexible: bool) -> Result<Option<usize>, Malformed> {
+    if !flexible {
+        return Cursor::length(i32::from(cursor.i16()?));
+    }
+    match cursor.compact_length()? {
+        Some(length) if length > MAX_STRING_BYTES => Err(Malformed::StringTooLong(length as u32)),
+        length => Ok(length),
+    }
+}
+
+#[inline]
+fn bytes_length(cursor: &mut Cursor<'_>, flexible: bool) -> Result<Option<usize>, Malformed> {
+    if flexible {
+        cursor.compact_length()
+    } else {
+        Cursor::length(cursor.i32()?)
+    }
+}
+
+/// The value of a kind of fixed width; `bytes` has that width.
+fn number(bytes: &[u8], kind: Kind) -> Datum<'static> {
+    if let Ok(uuid) = bytes.try_into() {
+        return Datum::Uuid(uuid);
+    }
+    let unsigned = bytes
+        .iter()
+        .fold(0u64, |value, byte| value << 8 | u64::from(*byte));
+    let signed = !matches!(kind, Kind::Uint16 | Kind::Uint32);
+    let unused = 64 - 8 * bytes.len().clamp(1, 8) as u32;
+    match signed {
+        // Shifting up and back extends the sign.
+        true => Datum::Int((unsigned << unused) as i64 >> unused),
+        false => Datum::Int(unsigned as i64),
+    }
+}
+
+/// Reads `wanted` behind `before`, from `start` on. Steps over strings without checking them: the
+/// walk has checked, or will check, what it passes.
+pub(super) fn decider<'a>(
+    place: &Place<'a>,
+    start: usize,
+    before: &'static [Field],
+    wanted: &'static Field,
+) -> Option<Decider<'a>> {
+    let mut cursor = Cursor::at(place.body, start);
+    for field in before {
+        if field.versions.contains(place.version) && field.tag_in(place.version).is_none() {
+            step(&mut cursor, field, place)?;
+        }
+    }
+    match step(&mut cursor, wanted, place)? {
+        Some(content) if wanted.kind.fixed_bytes().is_none() => Some(Decider::Text(content)),
+        Some(content) => match number(content, wanted.kind) {
+            Datum::Int(value) => Some(Decider::Int(value)),
+            _ => None,
+        },
+        None => Some(Decider::Null),
+    }
+}
+
+/// Steps over one field that is no array and no structure; `Some(None)` for null, `None` when the
+/// bytes end.
+fn step<'a>(
+    cursor: &mut Cursor<'a>,
+    field: &'static Field,
+    place: &Place<'a>,
+) -> Option<Option<&'a [u8]>> {
+    if field.array {
+        return None;
+    }
+    let length = match field.kind {
+        Kind::String => string_length(cursor, place.flexible).ok()?,
+        Kind::Bytes | Kind::Records => bytes_length(cursor, place.flexible).ok()?,
+        Kind::Struct(_) => return None,
+        kind => kind.fixed_bytes(),
+    };
+    match length {
+        Some(length) => cursor.take(length).ok().map(Some),
+        None => Some(None),
+    }
+}
