@@ -1,1 +1,7 @@
-fn main() {}
+//! The program: see [`compat_matrix::cli`].
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    compat_matrix::cli::main()
+}

@@ -1,0 +1,196 @@
+//! The command line. Exit codes: 0 every outcome is the expected one, 1 some are not (or the target
+//! does not run), 2 the command makes no sense.
+
+mod list;
+mod run;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::expectations::matches;
+use crate::spec::Spec;
+use crate::target::Kind;
+
+/// Every outcome is the expected one.
+const ALL_EXPECTED: u8 = 0;
+/// Some outcome is not, or there is none because the target does not run.
+const UNEXPECTED: u8 = 1;
+/// The command makes no sense.
+const USAGE: u8 = 2;
+
+/// Real Kafka clients and raw wire probes against any Kafka endpoint, ending in a report.
+#[derive(Debug, Parser)]
+#[command(
+    name = "compat-matrix",
+    version,
+    args_conflicts_with_subcommands = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run checks and write the report (what happens without a command).
+    Run(RunArguments),
+    /// Name the checks that `run` would run.
+    List(Selection),
+}
+
+#[derive(Debug, Args)]
+struct RunArguments {
+    #[command(flatten)]
+    selection: Selection,
+    /// The folder of index.html, report.md, junit.xml and checks.jsonl.
+    #[arg(long, value_name = "DIR", default_value = "target/report")]
+    report: PathBuf,
+    /// What the target refuses, instead of what this program knows of it.
+    #[arg(long, value_name = "FILE")]
+    expectations: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Selection {
+    /// What is under test [default: facade, or bootstrap when --bootstrap is given].
+    #[arg(long, value_enum)]
+    target: Option<TargetName>,
+    /// The server of target bootstrap.
+    #[arg(long, value_name = "HOST:PORT")]
+    bootstrap: Option<String>,
+    /// Only checks whose id holds this text, or fits it when it has a `*`.
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Only checks of clients whose name starts so: wire, librdkafka.
+    #[arg(long, value_name = "NAME")]
+    client: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum TargetName {
+    /// queen-kafka over an embedded Queen, started by this program.
+    Facade,
+    /// A server that runs already: any Kafka.
+    Bootstrap,
+}
+
+impl Selection {
+    fn kind(&self) -> Result<Kind, String> {
+        match (self.target, &self.bootstrap) {
+            (Some(TargetName::Facade), Some(_)) => Err(
+                "--bootstrap names the server of --target bootstrap; target facade is started here"
+                    .into(),
+            ),
+            (Some(TargetName::Facade) | None, None) => Ok(Kind::Facade),
+            (Some(TargetName::Bootstrap) | None, Some(address)) => match address.rsplit_once(':') {
+                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
+                    Ok(Kind::Bootstrap {
+                        address: address.clone(),
+                    })
+                }
+                _ => Err(format!("--bootstrap {address}: not a HOST:PORT")),
+            },
+            (Some(TargetName::Bootstrap), None) => {
+                Err("--target bootstrap needs --bootstrap HOST:PORT".into())
+            }
+        }
+    }
+
+    fn takes(&self, spec: &Spec) -> bool {
+        let by_id = self.filter.as_ref().is_none_or(|filter| {
+            if filter.contains('*') {
+                matches(filter, &spec.id)
+            } else {
+                spec.id.contains(filter)
+            }
+        });
+        let by_client = self
+            .client
+            .as_ref()
+            .is_none_or(|client| spec.client.starts_with(client.as_str()));
+        by_id && by_client
+    }
+}
+
+/// Runs the program with the arguments of this process.
+pub fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            // A closed standard error is nobody's fault and has nobody to be told.
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("compat-matrix: no runtime: {error}");
+            return ExitCode::from(UNEXPECTED);
+        }
+    };
+    let code = match arguments.command.unwrap_or(Command::Run(arguments.run)) {
+        Command::Run(run) => runtime.block_on(run::run(run)),
+        Command::List(selection) => runtime.block_on(list::list(&selection)),
+    };
+    // Tasks that still wait for a dead node must not keep the process.
+    runtime.shutdown_background();
+    ExitCode::from(code)
+}
+
+/// Tells what is wrong with the command.
+fn usage(message: &str) -> u8 {
+    eprintln!("compat-matrix: {message}\nTry 'compat-matrix --help'.");
+    USAGE
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory as _, Parser as _};
+    use rstest::rstest;
+
+    use super::{Arguments, Command};
+    use crate::target::Kind;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[rstest]
+    #[case(&[], Ok("facade"))]
+    #[case(&["--target", "facade"], Ok("facade"))]
+    #[case(&["--bootstrap", "localhost:9092"], Ok("bootstrap"))]
+    #[case(&["--target", "bootstrap", "--bootstrap", "[::1]:9092"], Ok("bootstrap"))]
+    #[case(&["--target", "bootstrap"], Err("needs --bootstrap"))]
+    #[case(&["--target", "facade", "--bootstrap", "a:1"], Err("started here"))]
+    #[case(&["--bootstrap", "localhost"], Err("not a HOST:PORT"))]
+    #[case(&["--bootstrap", ":9092"], Err("not a HOST:PORT"))]
+    fn targets(#[case] arguments: &[&str], #[case] expected: Result<&str, &str>) {
+        let parsed = Arguments::try_parse_from(["compat-matrix"].iter().chain(arguments)).unwrap();
+        match (parsed.run.selection.kind(), expected) {
+            (Ok(kind), Ok(name)) => assert_eq!(kind.name(), name),
+            (Err(message), Err(part)) => assert!(message.contains(part), "{message}"),
+            (kind, expected) => panic!("{kind:?} is not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn run_is_the_default_command() {
+        let parsed = Arguments::try_parse_from(["compat-matrix", "--filter", "x"]).unwrap();
+        assert!(parsed.command.is_none());
+        let parsed = Arguments::try_parse_from(["compat-matrix", "run", "--filter", "x"]).unwrap();
+        let Some(Command::Run(run)) = parsed.command else {
+            panic!("not the run command");
+        };
+        assert_eq!(run.selection.kind(), Ok(Kind::Facade));
+        assert!(Arguments::try_parse_from(["compat-matrix", "--nonsense"]).is_err());
+    }
+}

@@ -1,0 +1,115 @@
+//! `run`: start the target, run the checks, print the table, write the report.
+
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use reports::{Check, Run, Window};
+use tokio::time::Instant;
+
+use super::{ALL_EXPECTED, RunArguments, Selection, UNEXPECTED, usage};
+use crate::cx::Cx;
+use crate::expectations::Expectations;
+use crate::progress::Progress;
+use crate::spec::{Spec, Stop};
+use crate::target::{Kind, Target};
+use crate::{bad_input, probes, runner, scenarios, wire};
+
+pub(super) async fn run(arguments: RunArguments) -> u8 {
+    let kind = match arguments.selection.kind() {
+        Ok(kind) => kind,
+        Err(message) => return usage(&message),
+    };
+    let expectations = match &arguments.expectations {
+        Some(path) => Expectations::load(path),
+        None => Expectations::built_in(kind.name()),
+    };
+    let expectations = match expectations {
+        Ok(expectations) => expectations,
+        Err(error) => return usage(&error.to_string()),
+    };
+    let began = Instant::now();
+    let started_epoch_ms = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        });
+    let (target, advertised) = match start(kind).await {
+        Ok(started) => started,
+        Err(why) => return no_target(&why),
+    };
+    let specs = select(&arguments.selection, &advertised);
+    if specs.is_empty() {
+        return usage("no check fits --filter and --client");
+    }
+    let cx = Cx::new(Arc::clone(&target), run_id(started_epoch_ms));
+    let progress = Progress::new(specs.len());
+    let checks = runner::run(&cx, &specs, &expectations, &|check| progress.done(check)).await;
+    progress.finish();
+    let run = Run {
+        target: target.kind().name().to_owned(),
+        describes: describes(target.kind(), target.shared().bootstrap()),
+        command: std::env::args().collect::<Vec<_>>().join(" "),
+        started_epoch_ms,
+        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
+        advertised,
+    };
+    report(&arguments, &run, &checks)
+}
+
+/// Starts the target and asks what it advertises.
+pub(super) async fn start(kind: Kind) -> Result<(Arc<Target>, Vec<Window>), Stop> {
+    let target = Arc::new(Target::start(kind).await?);
+    let advertised = wire::advertised(target.shared().bootstrap())
+        .await
+        .map_err(Stop::fail)?;
+    Ok((target, advertised))
+}
+
+/// The checks that the command asks for.
+pub(super) fn select(selection: &Selection, advertised: &[Window]) -> Vec<Spec> {
+    let mut specs = probes::specs(advertised);
+    specs.extend(bad_input::specs());
+    specs.extend(scenarios::specs());
+    specs.retain(|spec| selection.takes(spec));
+    specs
+}
+
+pub(super) fn no_target(why: &Stop) -> u8 {
+    let why = match why {
+        Stop::Fail(failure) => &failure.reason,
+        Stop::Skip(why) => why,
+    };
+    eprintln!("compat-matrix: no target: {why}");
+    UNEXPECTED
+}
+
+fn report(arguments: &RunArguments, run: &Run, checks: &[Check]) -> u8 {
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    println!("{}", reports::terminal::render(run, checks, colour));
+    if let Err(error) = reports::write_all(&arguments.report, run, checks) {
+        eprintln!("compat-matrix: {error}");
+        return UNEXPECTED;
+    }
+    println!("{}", arguments.report.join("index.html").display());
+    if checks.iter().all(|check| check.expected) {
+        ALL_EXPECTED
+    } else {
+        UNEXPECTED
+    }
+}
+
+fn describes(kind: &Kind, bootstrap: &str) -> String {
+    match kind {
+        Kind::Facade => format!(
+            "queen-kafka {} over an embedded Queen, on {bootstrap}",
+            env!("CARGO_PKG_VERSION")
+        ),
+        Kind::Bootstrap { .. } => format!("the server on {bootstrap}"),
+    }
+}
+
+/// Sets the names of this run apart from those of earlier runs against the same server.
+fn run_id(started_epoch_ms: i64) -> String {
+    format!("{:x}", started_epoch_ms & 0xffff_ffff)
+}

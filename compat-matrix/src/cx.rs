@@ -1,0 +1,164 @@
+//! What a running check may touch: the target, its evidence, names that nobody else uses.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use kafka_wire::ApiKey;
+use reports::{ApiUse, Difference, Evidence, Exchange};
+
+use crate::spec::Stop;
+use crate::target::{Node, Target};
+
+/// The context of one check. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Cx {
+    /// What is under test.
+    pub target: Arc<Target>,
+    /// Where evidence goes as soon as it is seen, so that a check that panics or runs out of time
+    /// still has it.
+    pub record: Recorder,
+    names: Arc<Names>,
+}
+
+#[derive(Debug)]
+struct Names {
+    run: String,
+    next: AtomicU64,
+}
+
+impl Cx {
+    /// The context of a run; [`Cx::for_check`] makes the context of each check from it.
+    pub fn new(target: Arc<Target>, run_id: impl Into<String>) -> Self {
+        Self {
+            target,
+            record: Recorder::default(),
+            names: Arc::new(Names {
+                run: run_id.into(),
+                next: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// The same run with an empty record.
+    #[must_use]
+    pub fn for_check(&self) -> Self {
+        Self {
+            record: Recorder::default(),
+            ..self.clone()
+        }
+    }
+
+    /// A name for a topic, group or other thing that no other check of any run uses. It is a legal
+    /// topic name and starts with `stem`.
+    pub fn unique(&self, stem: &str) -> String {
+        let n = self.names.next.fetch_add(1, Ordering::Relaxed);
+        format!("{stem}-{}-{n}", self.names.run)
+    }
+
+    /// `host:port` of the shared node.
+    pub fn bootstrap(&self) -> &str {
+        self.target.shared().bootstrap()
+    }
+
+    /// A node of this check's own, with `settings` (environment variables of `queen-kafka`) over the
+    /// defaults of the target. It is killed when the value is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Skip`] on targets that cannot start nodes; [`Stop::Fail`] when the node does not get
+    /// ready.
+    pub async fn own_node(&self, settings: &[(&str, &str)]) -> Result<Node, Stop> {
+        self.target.own_node(settings).await
+    }
+}
+
+/// Collects the evidence of one check. Cheap to clone; all clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Recorder(Arc<Mutex<Recorded>>);
+
+#[derive(Debug, Default)]
+struct Recorded {
+    evidence: Evidence,
+    seen: BTreeMap<ApiKey, Vec<i16>>,
+}
+
+/// Exchanges kept of one check. The first ones tell how it began, so the later ones are dropped, but
+/// the last is always kept.
+const KEPT_EXCHANGES: usize = 12;
+/// Log lines kept of one check, the newest ones.
+const KEPT_LINES: usize = 60;
+
+impl Recorder {
+    fn with<T>(&self, change: impl FnOnce(&mut Recorded) -> T) -> T {
+        // A check that panicked while it held the lock left whole values behind: each is pushed at once.
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// An API version was seen on the wire.
+    pub fn seen(&self, key: ApiKey, version: i16) {
+        self.with(|recorded| {
+            let versions = recorded.seen.entry(key).or_default();
+            if let Err(at) = versions.binary_search(&version) {
+                versions.insert(at, version);
+            }
+        });
+    }
+
+    /// A request went out and something, or nothing, came back.
+    pub fn exchange(&self, exchange: Exchange) {
+        self.with(|recorded| {
+            let exchanges = &mut recorded.evidence.exchanges;
+            if exchanges.len() == KEPT_EXCHANGES {
+                exchanges.pop();
+            }
+            exchanges.push(exchange);
+        });
+    }
+
+    /// A named value.
+    pub fn fact(&self, name: impl Into<String>, value: impl Into<serde_json::Value>) {
+        let (name, value) = (name.into(), value.into());
+        self.with(|recorded| recorded.evidence.facts.insert(name, value));
+    }
+
+    /// A line worth reading.
+    pub fn note(&self, line: impl Into<String>) {
+        self.with(|recorded| {
+            let log = &mut recorded.evidence.log;
+            if log.len() == KEPT_LINES {
+                log.remove(0);
+            }
+            log.push(line.into());
+        });
+    }
+
+    /// The first field that was not as expected.
+    pub fn difference(&self, difference: Difference) {
+        self.with(|recorded| {
+            recorded.evidence.difference.get_or_insert(difference);
+        });
+    }
+
+    /// Everything so far.
+    pub fn take(&self) -> (Evidence, Vec<ApiUse>) {
+        self.with(|recorded| {
+            let seen = std::mem::take(&mut recorded.seen);
+            (
+                std::mem::take(&mut recorded.evidence),
+                seen.into_iter()
+                    .map(|(key, versions)| ApiUse {
+                        key: key.0,
+                        name: api_name(key),
+                        versions,
+                    })
+                    .collect(),
+            )
+        })
+    }
+}
+
+/// Kafka's name of an API, or its number where it has none.
+pub fn api_name(key: ApiKey) -> String {
+    key.name().map_or_else(|| key.0.to_string(), String::from)
+}

@@ -1,0 +1,307 @@
+//! Which checks a target refuses, and how. Two-sided: a refusal that is promised but does not come is
+//! as unexpected as one that comes without being promised, so the file cannot rot.
+
+use std::path::Path;
+
+use reports::Outcome;
+use serde::Deserialize;
+
+use crate::spec::{Failure, Stop, Verdict};
+
+/// An expectations file.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expectations {
+    /// Whether a check may be skipped without an entry.
+    #[serde(default)]
+    pub undeclared_skips: UndeclaredSkips,
+    /// The entries. The first whose pattern matches a check's id counts.
+    #[serde(default, rename = "expect")]
+    pub entries: Vec<Entry>,
+}
+
+/// What a skip that no entry foresees means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum UndeclaredSkips {
+    /// Nobody knows what an arbitrary server offers.
+    #[default]
+    Allowed,
+    /// Everything is to be run.
+    Unexpected,
+}
+
+/// One foreseen outcome.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// A check id in which `*` stands for any text.
+    pub checks: String,
+    /// What is foreseen.
+    pub outcome: Foreseen,
+    /// For a refusal: the Kafka error code's name, or `closed`. Several are alternatives.
+    #[serde(default)]
+    pub codes: Vec<String>,
+    /// Why, for the report's readers.
+    pub reason: String,
+}
+
+/// Outcomes that a file may foresee. A failure is none of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Foreseen {
+    /// The target says no, in one of the entry's words.
+    Refused,
+    /// The check is not made.
+    Skipped,
+}
+
+/// Why an expectations file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// It cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is not an expectations file.
+    #[error("{path}: {source}")]
+    Parse {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        source: Box<toml::de::Error>,
+    },
+    /// An entry says too little.
+    #[error("{path}: the entry for {checks} foresees a refusal but names no code")]
+    NoCode {
+        /// The file.
+        path: String,
+        /// The entry's pattern.
+        checks: String,
+    },
+}
+
+/// What a check came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judgement {
+    /// The outcome.
+    pub outcome: Outcome,
+    /// Whether the target's file foresees it.
+    pub expected: bool,
+    /// Why, for every outcome but a plain pass.
+    pub reason: Option<String>,
+}
+
+impl Expectations {
+    /// The file of a target that is part of this program.
+    ///
+    /// # Errors
+    ///
+    /// A file that is no expectations file, which the tests of this module exclude.
+    pub fn built_in(target: &str) -> Result<Self, LoadError> {
+        let text = match target {
+            "facade" => include_str!("../expectations/facade.toml"),
+            _ => include_str!("../expectations/bootstrap.toml"),
+        };
+        Self::parse(target, text)
+    }
+
+    /// A file of the user's own.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is no expectations file.
+    pub fn load(path: &Path) -> Result<Self, LoadError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read {
+            path: name.clone(),
+            source,
+        })?;
+        Self::parse(&name, &text)
+    }
+
+    fn parse(path: &str, text: &str) -> Result<Self, LoadError> {
+        let parsed: Self = toml::from_str(text).map_err(|source| LoadError::Parse {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })?;
+        match parsed
+            .entries
+            .iter()
+            .find(|entry| entry.outcome == Foreseen::Refused && entry.codes.is_empty())
+        {
+            Some(entry) => Err(LoadError::NoCode {
+                path: path.to_owned(),
+                checks: entry.checks.clone(),
+            }),
+            None => Ok(parsed),
+        }
+    }
+
+    /// The entry for a check.
+    pub fn entry(&self, id: &str) -> Option<&Entry> {
+        self.entries.iter().find(|entry| matches(&entry.checks, id))
+    }
+
+    /// Judges how a check ended.
+    pub fn judge(&self, id: &str, verdict: &Verdict) -> Judgement {
+        let entry = self.entry(id);
+        let foreseen = entry.map(|entry| entry.outcome);
+        match verdict {
+            Ok(()) => Judgement {
+                outcome: Outcome::Pass,
+                expected: entry.is_none(),
+                reason: entry.map(|entry| {
+                    format!(
+                        "passed, but is foreseen to be {}: {}",
+                        match entry.outcome {
+                            Foreseen::Refused => "refused",
+                            Foreseen::Skipped => "skipped",
+                        },
+                        entry.reason
+                    )
+                }),
+            },
+            Err(Stop::Skip(why)) => Judgement {
+                outcome: Outcome::Skipped,
+                expected: match foreseen {
+                    Some(foreseen) => foreseen == Foreseen::Skipped,
+                    None => self.undeclared_skips == UndeclaredSkips::Allowed,
+                },
+                reason: Some(why.clone()),
+            },
+            Err(Stop::Fail(failure)) => match entry {
+                Some(entry) if entry.foresees(failure) => Judgement {
+                    outcome: Outcome::Refused,
+                    expected: true,
+                    reason: Some(format!(
+                        "{} ({})",
+                        entry.reason,
+                        failure.refusal.as_deref().unwrap_or_default()
+                    )),
+                },
+                _ => Judgement {
+                    outcome: Outcome::Fail,
+                    expected: false,
+                    reason: Some(failure.reason.clone()),
+                },
+            },
+        }
+    }
+}
+
+impl Entry {
+    fn foresees(&self, failure: &Failure) -> bool {
+        self.outcome == Foreseen::Refused
+            && failure
+                .refusal
+                .as_ref()
+                .is_some_and(|refusal| self.codes.contains(refusal))
+    }
+}
+
+/// Whether `text` fits `pattern`, in which `*` stands for any text, also none.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    // `split` yields at least one part.
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = parts.next_back() else {
+        return rest.is_empty();
+    };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::{Entry, Expectations, Foreseen, UndeclaredSkips, matches};
+    use crate::spec::Stop;
+    use reports::Outcome;
+
+    #[rstest]
+    #[case("a", "a", true)]
+    #[case("a", "ab", false)]
+    #[case("a*", "ab", true)]
+    #[case("*b", "ab", true)]
+    #[case("a*a", "a", false)]
+    #[case("a*b*c", "a-b-b-c", true)]
+    #[case("a*b*c", "a-c-b", false)]
+    #[case("*", "", true)]
+    #[case("", "", true)]
+    #[case("", "a", false)]
+    fn patterns(#[case] pattern: &str, #[case] text: &str, #[case] fits: bool) {
+        assert_eq!(matches(pattern, text), fits);
+    }
+
+    fn refuses() -> Expectations {
+        Expectations {
+            undeclared_skips: UndeclaredSkips::Unexpected,
+            entries: vec![Entry {
+                checks: "wire/create-acls/*".into(),
+                outcome: Foreseen::Refused,
+                codes: vec!["SECURITY_DISABLED".into()],
+                reason: "no ACLs here".into(),
+            }],
+        }
+    }
+
+    #[test]
+    fn a_promised_refusal_is_expected_in_its_own_words_only() {
+        let id = "wire/create-acls/v3/creates";
+        let judged = refuses().judge(id, &Err(Stop::refused("no", "SECURITY_DISABLED")));
+        assert_eq!((judged.outcome, judged.expected), (Outcome::Refused, true));
+        let judged = refuses().judge(id, &Err(Stop::refused("no", "closed")));
+        assert_eq!((judged.outcome, judged.expected), (Outcome::Fail, false));
+        let judged = refuses().judge(id, &Err(Stop::fail("broken")));
+        assert_eq!((judged.outcome, judged.expected), (Outcome::Fail, false));
+    }
+
+    #[test]
+    fn a_refusal_that_does_not_come_is_unexpected() {
+        let judged = refuses().judge("wire/create-acls/v3/creates", &Ok(()));
+        assert_eq!((judged.outcome, judged.expected), (Outcome::Pass, false));
+        assert!(judged.reason.is_some_and(|why| why.contains("no ACLs")));
+    }
+
+    #[test]
+    fn skips_are_judged_by_the_files_policy() {
+        let skip = Err(Stop::skip("not here"));
+        assert!(!refuses().judge("other", &skip).expected);
+        assert!(Expectations::default().judge("other", &skip).expected);
+        assert!(!refuses().judge("wire/create-acls/v1/x", &skip).expected);
+    }
+
+    #[test]
+    fn an_undeclared_refusal_is_a_failure() {
+        let judged = refuses().judge("other", &Err(Stop::refused("no", "closed")));
+        assert_eq!((judged.outcome, judged.expected), (Outcome::Fail, false));
+    }
+
+    #[test]
+    fn built_in_files_parse() {
+        for target in ["facade", "bootstrap"] {
+            Expectations::built_in(target).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_refusal_without_a_code_is_no_entry() {
+        let text = "[[expect]]\nchecks='x'\noutcome='refused'\nreason='y'\n";
+        let error = Expectations::parse("t", text).unwrap_err();
+        assert!(error.to_string().contains("names no code"), "{error}");
+    }
+}

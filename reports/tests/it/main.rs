@@ -1,0 +1,1 @@
+//! Renderings, from outside.
