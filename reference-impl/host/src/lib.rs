@@ -5,13 +5,19 @@
 //! its world. This crate knows no protocol and none of the other crates.
 
 pub mod blocking;
+pub mod budget;
 pub mod clock;
 pub mod entropy;
+pub mod frame;
+pub mod gate;
+pub mod metrics;
 pub mod net;
 pub mod os;
 pub mod pipe;
+pub mod sampled;
 pub mod secret;
 pub mod service;
+pub mod shutdown;
 
 use std::sync::Arc;
 
