@@ -1,1 +1,25 @@
-//! The Kafka protocol in front of Queen MQ: binary queen-kafka.
+//! The Kafka protocol in front of Queen MQ.
+//!
+//! The library holds everything; `queen-kafka`'s `main` only hands it the embedded Queen. Runs on
+//! [`host::Host`], so several facades can live in one process (tests, the simulation).
+
+pub mod boot;
+pub mod catalogue;
+pub mod config;
+pub mod context;
+pub mod dispatch;
+pub mod envelope;
+pub mod fetch;
+pub mod groups;
+pub mod handlers;
+pub mod http;
+pub mod logging;
+pub mod metrics;
+pub mod offsets;
+pub mod produce;
+pub mod queen;
+pub mod server;
+pub mod time_index;
+pub mod topics;
+pub mod upstream_errors;
+pub mod windows;

@@ -1,0 +1,151 @@
+//! Every setting of the facade, as typed values.
+//!
+//! Sources: the seed's "Every variable", the design page's "Drop-in" table.
+
+mod address;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use host::Secret;
+
+pub use address::HostPort;
+
+/// Where Queen is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueenUrl {
+    /// A broker or a proxy over HTTP.
+    Http {
+        /// Host name or address, without brackets.
+        host: String,
+        /// TCP port.
+        port: u16,
+        /// What stands before the routes, without a trailing slash; often empty.
+        base_path: String,
+    },
+    /// A Queen in this process; `None` keeps everything in memory.
+    Embedded {
+        /// Where it stores its data.
+        dir: Option<PathBuf>,
+    },
+}
+
+/// A number of partitions, 1 to 100,000.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PartitionCount(pub(crate) i32);
+
+impl PartitionCount {
+    /// The widest topic a Kafka client can address here.
+    pub const MAX: Self = Self(100_000);
+
+    /// The number, as Kafka's wire types carry it.
+    pub const fn get(self) -> i32 {
+        self.0
+    }
+}
+
+/// The bounds of the Kafka listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerConfig {
+    /// Connections served at once.
+    pub max_connections: usize,
+    /// Connections from one address; `None` is no bound of its own.
+    pub max_connections_per_ip: Option<usize>,
+    /// Connections that have not authenticated yet (on a listener that authenticates).
+    pub max_unauthenticated: usize,
+    /// How long a connection may take to authenticate.
+    pub auth_timeout: Duration,
+    /// How long a peer may take to read what is written to it.
+    pub write_timeout: Duration,
+    /// Bytes of requests and responses that all connections together hold.
+    pub max_in_flight_bytes: usize,
+}
+
+/// Kafka's settings of the group coordinator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupConfig {
+    /// `group.initial.rebalance.delay.ms`.
+    pub initial_rebalance_delay: Duration,
+    /// `group.min.session.timeout.ms`.
+    pub min_session_timeout: Duration,
+    /// `group.max.session.timeout.ms`.
+    pub max_session_timeout: Duration,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogConfig {
+    /// A filter in `EnvFilter` syntax.
+    pub filter: String,
+    /// JSON lines in place of text.
+    pub json: bool,
+}
+
+/// Every setting, validated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `QUEEN_URL`.
+    pub queen_url: QueenUrl,
+    /// `QUEEN_TOKEN`.
+    pub queen_token: Option<Secret<String>>,
+    /// `QUEEN_KAFKA_ADDR`.
+    pub listen: HostPort,
+    /// `QUEEN_KAFKA_ADVERTISED_ADDR`; a port of 0 stands for the port that was bound, which tests
+    /// need and the variable refuses.
+    pub advertised: HostPort,
+    /// `QUEEN_KAFKA_HTTP_ADDR`.
+    pub http: Option<HostPort>,
+    /// `QUEEN_KAFKA_DEFAULT_PARTITIONS`.
+    pub default_partitions: PartitionCount,
+    /// `QUEEN_KAFKA_AUTO_CREATE`.
+    pub auto_create: bool,
+    /// `QUEEN_KAFKA_ADMIN`: `false` refuses topic and group deletion and config writes.
+    pub admin: bool,
+    /// The cluster id that clients see.
+    pub cluster: String,
+    /// Listener bounds.
+    pub listener: ListenerConfig,
+    /// Group coordinator.
+    pub groups: GroupConfig,
+    /// `QUEEN_KAFKA_DRAIN_MS`.
+    pub drain: Duration,
+    /// Logging.
+    pub log: LogConfig,
+}
+
+impl Config {
+    /// Every variable at its default, an embedded Queen in memory, and a listener on a free
+    /// loopback port that advertises itself: what tests and the matrix start from.
+    pub fn local() -> Self {
+        let loopback = HostPort::new("127.0.0.1", 0);
+        Self {
+            queen_url: QueenUrl::Embedded { dir: None },
+            queen_token: None,
+            listen: loopback.clone(),
+            advertised: loopback,
+            http: None,
+            default_partitions: PartitionCount(1024),
+            auto_create: true,
+            admin: true,
+            cluster: "queen".to_owned(),
+            listener: ListenerConfig {
+                max_connections: 4096,
+                max_connections_per_ip: None,
+                max_unauthenticated: 256,
+                auth_timeout: Duration::from_secs(10),
+                write_timeout: Duration::from_secs(30),
+                max_in_flight_bytes: 512 * 1024 * 1024,
+            },
+            groups: GroupConfig {
+                initial_rebalance_delay: Duration::from_secs(3),
+                min_session_timeout: Duration::from_secs(6),
+                max_session_timeout: Duration::from_secs(300),
+            },
+            drain: Duration::from_secs(2),
+            log: LogConfig {
+                filter: "info".to_owned(),
+                json: false,
+            },
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What a handler works with: the process ([`Node`]), the connection ([`Session`]) and the request
+//! ([`Context`]); and what it may answer ([`Reply`]).
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use host::shutdown::Shutdown;
+use host::{Connect, Host, Monotonic, Secret};
+use kafka_protocol::protocol::StrBytes;
+
+use crate::config::{Config, HostPort};
+use crate::metrics::Metrics;
+use crate::queen::{Credential, Scope};
+
+/// A Kafka broker id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub i32);
+
+impl NodeId {
+    /// The identity of a facade that is not in a cluster, and of nothing else.
+    pub const SINGLE: Self = Self(0);
+}
+
+/// What [`Node::new`] builds a node from.
+#[derive(Debug)]
+pub struct NodeParts {
+    /// The machine.
+    pub host: Host,
+    /// The settings.
+    pub config: Arc<Config>,
+    /// Streams to Queen: remote or in this process.
+    pub upstream: Arc<dyn Connect>,
+    /// The address that clients are told to connect to.
+    pub advertised: HostPort,
+    /// Hears the stop of this node.
+    pub shutdown: Shutdown,
+    /// The series of this node.
+    pub metrics: Arc<Metrics>,
+}
+
+/// The state of one facade, shared by all its connections.
+#[derive(Debug)]
+pub struct Node {
+    /// The machine: clocks, entropy, network.
+    pub host: Host,
+    /// The settings.
+    pub config: Arc<Config>,
+    /// The broker id that clients see.
+    pub node_id: NodeId,
+    /// The address that clients are told to connect to.
+    pub advertised: HostPort,
+    /// Streams to Queen.
+    pub upstream: Arc<dyn Connect>,
+    /// Hears the drain: from then on nothing parks, and what is parked is answered.
+    pub shutdown: Shutdown,
+    /// Counters, gauges and histograms; `metrics.registry` takes more.
+    pub metrics: Arc<Metrics>,
+}
+
+impl Node {
+    /// A node that serves nobody yet.
+    pub fn new(parts: NodeParts) -> Arc<Self> {
+        Arc::new(Self {
+            host: parts.host,
+            config: parts.config,
+            node_id: NodeId::SINGLE,
+            advertised: parts.advertised,
+            upstream: parts.upstream,
+            shutdown: parts.shutdown,
+            metrics: parts.metrics,
+        })
+    }
+
+    /// The cluster id that clients see.
+    pub fn cluster_id(&self) -> &str {
+        &self.config.cluster
+    }
+}
+
+/// A number for each connection of a node, in order of arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u64);
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What a client says it is (ApiVersions v3 and later). Printable, bounded, not to be trusted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientSoftware {
+    /// For example `librdkafka`.
+    pub name: StrBytes,
+    /// For example `2.12.1`.
+    pub version: StrBytes,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Session {
+    /// Its number.
+    pub id: SessionId,
+    /// The other end.
+    pub peer: SocketAddr,
+    /// Who its calls to Queen are made as.
+    pub credential: Credential,
+    /// Whose state it works on: topic caches, groups and producers are filed under it. Empty on a
+    /// listener that authenticates nobody.
+    pub scope: Scope,
+    /// What the client said it is, once it has.
+    pub software: OnceLock<ClientSoftware>,
+}
+
+impl Session {
+    /// A session that reaches Queen with the process's own token.
+    pub fn new(id: SessionId, peer: SocketAddr, token: Option<Secret<String>>) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            peer,
+            credential: Credential {
+                bearer: token,
+                host: None,
+            },
+            scope: Scope::new(""),
+            software: OnceLock::new(),
+        })
+    }
+}
+
+/// One request, as its handler sees it. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// The process.
+    pub node: Arc<Node>,
+    /// The connection.
+    pub session: Arc<Session>,
+    /// The version of the request, inside the window of its API.
+    pub version: i16,
+    /// The client id of the request header.
+    pub client_id: Option<StrBytes>,
+    /// When the request's last byte arrived.
+    pub received: Monotonic,
+}
+
+/// How a request ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer<R> {
+    /// With a response.
+    Send(R),
+    /// Without one (Produce with acks=0).
+    Silence,
+    /// With the end of the connection and this reason in the log (acks=0 that failed: the only way
+    /// left to make the client ask for metadata again).
+    Close(&'static str),
+}
+
+/// What a handler that does not simply answer returns. Only Produce needs it.
+pub enum Reply<R> {
+    /// The request is over.
+    Now(Answer<R>),
+    /// The request is admitted, and its order is fixed: a Produce behind it may start. The future
+    /// is polled by the connection and dropped with it, so work that must not stop half way runs
+    /// elsewhere.
+    Later(BoxFuture<'static, Answer<R>>),
+}
+
+impl<R: Send + 'static> Reply<R> {
+    /// A response now.
+    pub fn now(response: R) -> Self {
+        Self::Now(Answer::Send(response))
+    }
+
+    /// No response.
+    pub fn none() -> Self {
+        Self::Now(Answer::Silence)
+    }
+
+    /// An answer when `answer` ends.
+    pub fn later(answer: impl Future<Output = Answer<R>> + Send + 'static) -> Self {
+        Self::Later(answer.boxed())
+    }
+}
+
+impl<R: Send + 'static> From<R> for Reply<R> {
+    fn from(response: R) -> Self {
+        Self::now(response)
+    }
+}

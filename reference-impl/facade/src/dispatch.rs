@@ -1,0 +1,174 @@
+//! From a request frame to its handler, and from the response to a frame.
+//!
+//! No byte of a request reaches the typed decoder before `walk` has passed on it, because the
+//! decoder reserves memory from lengths on the wire.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures::FutureExt;
+use kafka_protocol::messages as typed;
+use kafka_protocol::protocol::{Decodable, Encodable, Request, StrBytes};
+use kafka_wire::ApiKey;
+use kafka_wire::header::{RequestHeader, put_response_header};
+use kafka_wire::walk::{self, Limits};
+
+use crate::context::{Answer, Context, Reply};
+use crate::handlers;
+
+/// The largest response: the seed's frame ceiling.
+pub const MAX_RESPONSE_BYTES: usize = 100 * 1024 * 1024;
+
+/// Why a request ends its connection without an answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The body is not what the schema of its version says.
+    #[error("malformed body: {0}")]
+    Malformed(String),
+    /// No handler: the API is outside the windows.
+    #[error("not served")]
+    NotServed,
+}
+
+/// Runs the handler of a request whose API and version are inside the windows. The frames it
+/// answers start with their size.
+///
+/// # Errors
+///
+/// [`Refusal`] when the request cannot be read; it has had no effect.
+pub async fn dispatch(cx: &Context, request: &RequestHeader) -> Result<Reply<Bytes>, Refusal> {
+    macro_rules! apis {
+        ($($key:ident => $handler:ident($message:ident),)*) => {
+            match request.api_key {
+                $(ApiKey::$key => {
+                    let message: typed::$message = decode(request)?;
+                    // Boxed: an idle connection must not carry the room its largest handler needs.
+                    let reply = Box::pin(handlers::$handler::handle(cx, message)).await;
+                    let reply: Reply<<typed::$message as Request>::Response> = reply.into();
+                    Ok(frames(request, reply))
+                })*
+                _ => Err(Refusal::NotServed),
+            }
+        };
+    }
+    apis! {
+        PRODUCE => produce(ProduceRequest),
+        FETCH => fetch(FetchRequest),
+        LIST_OFFSETS => list_offsets(ListOffsetsRequest),
+        METADATA => metadata(MetadataRequest),
+        OFFSET_COMMIT => offset_commit(OffsetCommitRequest),
+        OFFSET_FETCH => offset_fetch(OffsetFetchRequest),
+        FIND_COORDINATOR => find_coordinator(FindCoordinatorRequest),
+        JOIN_GROUP => join_group(JoinGroupRequest),
+        HEARTBEAT => heartbeat(HeartbeatRequest),
+        LEAVE_GROUP => leave_group(LeaveGroupRequest),
+        SYNC_GROUP => sync_group(SyncGroupRequest),
+        DESCRIBE_GROUPS => describe_groups(DescribeGroupsRequest),
+        LIST_GROUPS => list_groups(ListGroupsRequest),
+        API_VERSIONS => api_versions(ApiVersionsRequest),
+        CREATE_TOPICS => create_topics(CreateTopicsRequest),
+        DELETE_TOPICS => delete_topics(DeleteTopicsRequest),
+        DELETE_RECORDS => delete_records(DeleteRecordsRequest),
+        INIT_PRODUCER_ID => init_producer_id(InitProducerIdRequest),
+        OFFSET_FOR_LEADER_EPOCH => offset_for_leader_epoch(OffsetForLeaderEpochRequest),
+        DESCRIBE_ACLS => describe_acls(DescribeAclsRequest),
+        CREATE_ACLS => create_acls(CreateAclsRequest),
+        DELETE_ACLS => delete_acls(DeleteAclsRequest),
+        DESCRIBE_CONFIGS => describe_configs(DescribeConfigsRequest),
+        ALTER_CONFIGS => alter_configs(AlterConfigsRequest),
+        DESCRIBE_LOG_DIRS => describe_log_dirs(DescribeLogDirsRequest),
+        CREATE_PARTITIONS => create_partitions(CreatePartitionsRequest),
+        DELETE_GROUPS => delete_groups(DeleteGroupsRequest),
+        INCREMENTAL_ALTER_CONFIGS => incremental_alter_configs(IncrementalAlterConfigsRequest),
+        OFFSET_DELETE => offset_delete(OffsetDeleteRequest),
+        DESCRIBE_CLUSTER => describe_cluster(DescribeClusterRequest),
+        DESCRIBE_TOPIC_PARTITIONS => describe_topic_partitions(DescribeTopicPartitionsRequest),
+    }
+}
+
+fn decode<M: Decodable>(request: &RequestHeader) -> Result<M, Refusal> {
+    let malformed = |error: &dyn std::fmt::Display| Refusal::Malformed(error.to_string());
+    let (key, version) = (request.api_key, request.api_version);
+    walk::request(key, version, &request.body, &Limits::DEFAULT).map_err(|e| malformed(&e))?;
+    let mut body = request.body.clone();
+    let message = M::decode(&mut body, request.api_version).map_err(|e| malformed(&e))?;
+    if !body.is_empty() {
+        return Err(malformed(&format!("{} bytes after the end", body.len())));
+    }
+    Ok(message)
+}
+
+fn frames<R: Encodable + Send + 'static>(request: &RequestHeader, reply: Reply<R>) -> Reply<Bytes> {
+    let (key, version) = (request.api_key, request.api_version);
+    let correlation_id = request.correlation_id;
+    let framed = move |answer: Answer<R>| match answer {
+        Answer::Send(response) => match encode(key, version, correlation_id, &response) {
+            Ok(frame) => Answer::Send(frame),
+            Err(error) => {
+                tracing::error!(api = %key, version, %error, "a response could not be encoded");
+                Answer::Close("a response could not be encoded")
+            }
+        },
+        Answer::Silence => Answer::Silence,
+        Answer::Close(reason) => Answer::Close(reason),
+    };
+    match reply {
+        Reply::Now(answer) => Reply::Now(framed(answer)),
+        Reply::Later(answer) => Reply::Later(answer.map(framed).boxed()),
+    }
+}
+
+/// Why a response cannot be sent.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EncodeError {
+    /// It holds what its version cannot say: a defect of the handler.
+    #[error("{0}")]
+    Unrepresentable(String),
+    /// It is above the frame ceiling.
+    #[error("{0} bytes are more than a frame may hold")]
+    TooLarge(usize),
+}
+
+/// The frame (size, header, body) that answers `correlation_id`.
+///
+/// # Errors
+///
+/// [`EncodeError`]; nothing of the size of the response is allocated before it is judged.
+pub fn encode(
+    key: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    response: &impl Encodable,
+) -> Result<Bytes, EncodeError> {
+    let unrepresentable =
+        |error: &dyn std::fmt::Display| EncodeError::Unrepresentable(error.to_string());
+    let body_bytes = response
+        .compute_size(version)
+        .map_err(|e| unrepresentable(&e))?;
+    let mut header = [0; 5];
+    let mut rest = &mut header[..];
+    put_response_header(&mut rest, key, version, correlation_id);
+    let header_bytes = 5 - rest.len();
+    let size = header_bytes + body_bytes;
+    if size > MAX_RESPONSE_BYTES {
+        return Err(EncodeError::TooLarge(size));
+    }
+    let mut frame = BytesMut::with_capacity(4 + size);
+    // At most the ceiling, which fits.
+    frame.put_u32(size as u32);
+    frame.put_slice(&header[..header_bytes]);
+    response
+        .encode(&mut frame, version)
+        .map_err(|e| unrepresentable(&e))?;
+    if frame.len() != 4 + size {
+        return Err(unrepresentable(&format!(
+            "{} bytes in place of {}",
+            frame.len(),
+            4 + size
+        )));
+    }
+    Ok(frame.freeze())
+}
+
+/// The client id of a header, as the typed messages carry text.
+pub fn client_id(request: &RequestHeader) -> Option<StrBytes> {
+    StrBytes::from_utf8(request.client_id_bytes()?.clone()).ok()
+}

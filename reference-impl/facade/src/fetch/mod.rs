@@ -1,0 +1,1 @@
+//! Fetch: sessions, rotation, one parked wait for a whole assignment.

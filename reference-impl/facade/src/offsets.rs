@@ -1,0 +1,1 @@
+//! Committed offsets: coalesced calls to the key/value store of Queen.

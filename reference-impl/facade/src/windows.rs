@@ -1,0 +1,118 @@
+//! The versions this door serves, per API. The one table fills ApiVersions and gates requests.
+//!
+//! Source: the design page's "Windows". Where a row stops short of it, [`NOTES`] says why, and the
+//! generated tables print that.
+
+use kafka_wire::{ApiKey, VersionRange, Windows};
+
+/// What is served. Everything else closes the connection, as Apache Kafka does.
+pub const WINDOWS: Windows = Windows::new(&[
+    (ApiKey::PRODUCE, VersionRange::new(3, 13)),
+    (ApiKey::FETCH, VersionRange::new(4, 18)),
+    (ApiKey::LIST_OFFSETS, VersionRange::new(1, 10)),
+    (ApiKey::METADATA, VersionRange::new(0, 13)),
+    (ApiKey::OFFSET_COMMIT, VersionRange::new(2, 8)),
+    (ApiKey::OFFSET_FETCH, VersionRange::new(1, 8)),
+    (ApiKey::FIND_COORDINATOR, VersionRange::new(0, 6)),
+    (ApiKey::JOIN_GROUP, VersionRange::new(0, 9)),
+    (ApiKey::HEARTBEAT, VersionRange::new(0, 4)),
+    (ApiKey::LEAVE_GROUP, VersionRange::new(0, 5)),
+    (ApiKey::SYNC_GROUP, VersionRange::new(0, 5)),
+    (ApiKey::DESCRIBE_GROUPS, VersionRange::new(0, 6)),
+    (ApiKey::LIST_GROUPS, VersionRange::new(0, 5)),
+    (ApiKey::API_VERSIONS, VersionRange::new(0, 4)),
+    (ApiKey::CREATE_TOPICS, VersionRange::new(2, 7)),
+    (ApiKey::DELETE_TOPICS, VersionRange::new(1, 6)),
+    (ApiKey::DELETE_RECORDS, VersionRange::new(0, 2)),
+    (ApiKey::INIT_PRODUCER_ID, VersionRange::new(0, 5)),
+    (ApiKey::OFFSET_FOR_LEADER_EPOCH, VersionRange::new(2, 4)),
+    (ApiKey::DESCRIBE_ACLS, VersionRange::new(1, 3)),
+    (ApiKey::CREATE_ACLS, VersionRange::new(1, 3)),
+    (ApiKey::DELETE_ACLS, VersionRange::new(1, 3)),
+    (ApiKey::DESCRIBE_CONFIGS, VersionRange::new(1, 4)),
+    (ApiKey::ALTER_CONFIGS, VersionRange::new(0, 2)),
+    (ApiKey::DESCRIBE_LOG_DIRS, VersionRange::new(1, 4)),
+    (ApiKey::CREATE_PARTITIONS, VersionRange::new(0, 3)),
+    (ApiKey::DELETE_GROUPS, VersionRange::new(0, 2)),
+    (ApiKey::INCREMENTAL_ALTER_CONFIGS, VersionRange::new(0, 1)),
+    (ApiKey::OFFSET_DELETE, VersionRange::new(0, 0)),
+    (ApiKey::DESCRIBE_CLUSTER, VersionRange::new(0, 2)),
+    (ApiKey::DESCRIBE_TOPIC_PARTITIONS, VersionRange::new(0, 0)),
+]);
+
+/// Versions that ApiVersions names although their requests are refused: librdkafka turns
+/// compression off when Produce does not start at 0 (KAFKA-18659).
+pub const ADVERTISED_PRODUCE: VersionRange = VersionRange::new(0, 13);
+
+/// What a client is told about `key`; `None` when the API is not served.
+pub const fn advertised(key: ApiKey) -> Option<VersionRange> {
+    match key {
+        ApiKey::PRODUCE => Some(ADVERTISED_PRODUCE),
+        _ => WINDOWS.get(key),
+    }
+}
+
+/// Remarks on rows, for the generated tables.
+pub const NOTES: &[(ApiKey, &str)] = &[
+    (
+        ApiKey::PRODUCE,
+        "advertised from 0, refused below 3: librdkafka disables compression when it does not see 0",
+    ),
+    (
+        ApiKey::LIST_OFFSETS,
+        "11 waits for the typed codec, which stops at 10",
+    ),
+    (
+        ApiKey::OFFSET_COMMIT,
+        "9 and 10 come with KIP-848 groups and topic ids",
+    ),
+    (
+        ApiKey::OFFSET_FETCH,
+        "9 and 10 come with KIP-848 groups and topic ids",
+    ),
+    (
+        ApiKey::INIT_PRODUCER_ID,
+        "a transactional.id is refused until transactions are built",
+    ),
+    (
+        ApiKey::FIND_COORDINATOR,
+        "groups only: transactional ids are refused until transactions are built",
+    ),
+    (ApiKey::DESCRIBE_ACLS, "answers SECURITY_DISABLED"),
+    (ApiKey::CREATE_ACLS, "answers SECURITY_DISABLED"),
+    (ApiKey::DELETE_ACLS, "answers SECURITY_DISABLED"),
+    (
+        ApiKey::DESCRIBE_LOG_DIRS,
+        "5 waits for the typed codec, which stops at 4",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use kafka_protocol::messages as typed;
+
+    use super::*;
+
+    #[test]
+    fn every_window_is_within_the_typed_codec() {
+        for (key, window) in WINDOWS.iter() {
+            let typed = typed::ApiKey::try_from(key.0).expect("the codec knows every served key");
+            let known = typed.valid_versions();
+            assert!(
+                known.min <= window.min && window.max <= known.max,
+                "{key} {window} against {known:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_produce_is_advertised_wider_than_it_is_served() {
+        for key in ApiKey::ALL {
+            if *key == ApiKey::PRODUCE {
+                assert_eq!(advertised(*key), Some(VersionRange::new(0, 13)));
+            } else {
+                assert_eq!(advertised(*key), WINDOWS.get(*key));
+            }
+        }
+    }
+}
