@@ -1,0 +1,10 @@
+//! The record batch codec: against the `kafka-protocol` crate, against batches that Kafka's own
+//! clients wrote, and against hostile bytes.
+
+mod arbitrary;
+mod cross_check;
+mod golden;
+mod header;
+mod hostile;
+mod memory;
+mod round_trip;
