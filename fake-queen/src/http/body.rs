@@ -1,0 +1,66 @@
+//! Request bodies: read whole, below the ceiling, within the memory that all bodies share.
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use tokio::sync::SemaphorePermit;
+
+use super::error::ApiError;
+use crate::node::{BODY_UNIT, Node};
+
+/// Memory taken before a byte has come, however long the body says it is.
+const FIRST_RESERVE: usize = 64 << 10;
+
+/// Reads a body. Hold the permit as long as the bytes.
+///
+/// # Errors
+/// [`ApiError::BodyTooLarge`], or a connection that breaks off.
+pub async fn read(
+    node: &Node,
+    mut body: Incoming,
+) -> Result<(Bytes, Option<SemaphorePermit<'_>>), ApiError> {
+    let limit = node.options.max_body_bytes;
+    let hint = body.size_hint();
+    let expected = hint
+        .upper()
+        .map_or(limit, |upper| usize::try_from(upper).unwrap_or(usize::MAX));
+    if expected > limit {
+        return Err(ApiError::BodyTooLarge);
+    }
+    if expected == 0 {
+        return Ok((Bytes::new(), None));
+    }
+    let units = expected
+        .div_ceil(BODY_UNIT)
+        .min(node.options.max_inflight_body_bytes / BODY_UNIT);
+    // Never closed.
+    let permit = node
+        .body_budget
+        .acquire_many(u32::try_from(units).unwrap_or(u32::MAX))
+        .await
+        .ok();
+    let mut whole = BytesMut::new();
+    let mut only: Option<Bytes> = None;
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame
+            .map_err(|error| ApiError::BadBody(error.to_string()))?
+            .into_data()
+        else {
+            continue;
+        };
+        if whole.len() + only.as_ref().map_or(0, Bytes::len) + data.len() > limit {
+            return Err(ApiError::BodyTooLarge);
+        }
+        match only.take() {
+            // A body that came in one piece isn't copied.
+            None if whole.is_empty() => only = Some(data),
+            None => whole.extend_from_slice(&data),
+            Some(first) => {
+                whole.reserve(expected.min(FIRST_RESERVE.max(first.len() + data.len())));
+                whole.extend_from_slice(&first);
+                whole.extend_from_slice(&data);
+            }
+        }
+    }
+    Ok((only.unwrap_or_else(|| whole.freeze()), permit))
+}

@@ -1,0 +1,123 @@
+//! Every way a route refuses, and its one rendering (contract sections 1.1, 5.4, 7.5).
+
+use http::StatusCode;
+
+use super::reply::Reply;
+use crate::engine::kv::parse::BadCall;
+use crate::engine::queue_options::OptionError;
+use crate::engine::writer::WriteError;
+use crate::json;
+use crate::store::StoreError;
+
+/// A refusal.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiError {
+    /// The body doesn't parse as what the route takes.
+    #[error("bad body: {0}")]
+    BadBody(String),
+    /// The body is understood and refused.
+    #[error("{0}")]
+    BadRequest(&'static str),
+    /// The body is larger than the ceiling; refused in front of the handlers.
+    #[error("body too large")]
+    BodyTooLarge,
+    /// `x-queen-tenant` isn't a UUID.
+    #[error("invalid x-queen-tenant header (must be a UUID)")]
+    BadTenant,
+    /// No such path under `/api`, or not with that method.
+    #[error("Not Found")]
+    NoSuchRoute,
+    /// The thing named isn't there.
+    #[error("{0}")]
+    NotFound(&'static str),
+    /// An option of `configure`.
+    #[error("configure failed: {0}")]
+    Configure(OptionError),
+    /// A KV call broke a rule.
+    #[error("kv_bad_request")]
+    Kv(#[from] BadCall),
+    /// A path-style KV call broke a rule of its own.
+    #[error("kv_bad_request")]
+    KvPath(&'static str),
+    /// The tenant has no grant for KV.
+    #[error("feature_gated")]
+    FeatureGated,
+    /// Too many KV calls.
+    #[error("rate_limited")]
+    RateLimited {
+        /// Seconds until a token is there.
+        retry_after_s: u64,
+    },
+    /// KV is switched off.
+    #[error("kv_disabled")]
+    KvDisabled,
+    /// Nothing was written, or nobody knows.
+    #[error("{0}")]
+    Write(#[from] WriteError),
+    /// The store can't be read.
+    #[error("fetch failed")]
+    Read(#[from] StoreError),
+    /// A stored segment doesn't unpack.
+    #[error("fetch decode failed")]
+    Decode,
+}
+
+impl ApiError {
+    /// The status it is answered with.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::BadBody(_)
+            | Self::BadRequest(_)
+            | Self::BadTenant
+            | Self::KvPath(_)
+            | Self::Configure(OptionError::OutOfRange(_)) => StatusCode::BAD_REQUEST,
+            Self::Kv(bad) if !bad.is_too_large() => StatusCode::BAD_REQUEST,
+            Self::Kv(_) | Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::NoSuchRoute | Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::FeatureGated => StatusCode::FORBIDDEN,
+            Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
+            Self::KvDisabled => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Configure(OptionError::WrongType(_))
+            | Self::Write(_)
+            | Self::Read(_)
+            | Self::Decode => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// The answer.
+    pub fn into_reply(self) -> Reply {
+        let status = self.status();
+        if let Self::BodyTooLarge = self {
+            // Not from the broker's handlers: not the usual object either.
+            return Reply::json(status, "length limit exceeded");
+        }
+        let mut out = b"{\"error\":".to_vec();
+        match &self {
+            Self::Kv(bad) if bad.is_too_large() => json::string(&mut out, "payload_too_large"),
+            error => json::string(&mut out, &error.to_string()),
+        }
+        let mut field = |name: &str, value: &str| {
+            out.extend_from_slice(b",\"");
+            out.extend_from_slice(name.as_bytes());
+            out.extend_from_slice(b"\":");
+            json::string(&mut out, value);
+        };
+        match &self {
+            Self::NoSuchRoute => field("code", "no_such_route"),
+            Self::Configure(OptionError::OutOfRange(option)) => field("invalid", option),
+            Self::Kv(bad) => {
+                field("reason", bad.reason());
+                field("detail", &bad.to_string());
+            }
+            Self::KvPath(reason) => field("reason", reason),
+            Self::RateLimited { .. } => field("reason", "kv_rate"),
+            _ => {}
+        }
+        out.push(b'}');
+        let mut reply = Reply::json(status, out);
+        if let Self::RateLimited { retry_after_s } = self {
+            reply.retry_after = Some(retry_after_s.to_string());
+        }
+        reply
+    }
+}

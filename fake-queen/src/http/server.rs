@@ -1,0 +1,100 @@
+//! Accepting and serving connections over any `host::Listener`.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use host::{BoxStream, Listener};
+use http::{Request, Response};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::reply::Reply;
+use crate::node::Node;
+use crate::routes;
+
+/// Connections at once; more wait to be accepted.
+const MAX_CONNECTIONS: usize = 4096;
+/// How long a request's head may take to come.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// What waits after a failed accept (too many open files).
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// How long requests in flight have to be answered once the Queen stops.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// Serves `listener` until the Queen stops and its connections ended.
+pub async fn accept(node: Arc<Node>, mut listener: Box<dyn Listener>) {
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let mut connections = JoinSet::new();
+    loop {
+        let next = async {
+            let slot = Arc::clone(&slots).acquire_owned().await;
+            (slot, listener.accept().await)
+        };
+        tokio::select! {
+            biased;
+            () = node.engine.shared.stopping() => break,
+            Some(_) = connections.join_next() => {}
+            (slot, accepted) = next => match accepted {
+                Ok(stream) => {
+                    let node = Arc::clone(&node);
+                    connections.spawn(async move {
+                        serve(node, stream).await;
+                        drop(slot);
+                    });
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+    drop(listener);
+    let drained = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(DRAIN, drained).await.is_err() {
+        connections.shutdown().await;
+    }
+}
+
+async fn serve(node: Arc<Node>, stream: BoxStream) {
+    let service = service_fn(|request| answer(Arc::clone(&node), request));
+    let mut http = hyper::server::conn::http1::Builder::new();
+    http.auto_date_header(false)
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => ended,
+        () = node.engine.shared.stopping() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(%error, "connection ended");
+    }
+}
+
+/// The connection is to be cut without an answer.
+#[derive(Debug, thiserror::Error)]
+#[error("cut by an injected fault")]
+pub struct HangUp;
+
+fn answer(
+    node: Arc<Node>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<Full<Bytes>>, HangUp>> {
+    async move {
+        routes::answer(&node, request)
+            .await
+            .map(Reply::into_response)
+    }
+}

@@ -1,0 +1,61 @@
+//! What every request reaches: the engine, the choices made at start, the faults, KV admission.
+
+use std::sync::Arc;
+
+use host::Host;
+use tokio::sync::Semaphore;
+
+use crate::engine::{Engine, Settings};
+use crate::faults::Faults;
+use crate::options::{Options, Storage};
+use crate::routes::admission::Admission;
+use crate::store::{Store, StoreError};
+
+/// One Queen's inside.
+#[derive(Debug)]
+pub struct Node {
+    pub host: Host,
+    pub engine: Engine,
+    /// `storage` is taken.
+    pub options: Options,
+    pub faults: Faults,
+    pub admission: Admission,
+    /// Bytes of request bodies that may still be taken in, in units of [`BODY_UNIT`].
+    pub body_budget: Semaphore,
+}
+
+/// Bytes per permit of the body budget.
+pub const BODY_UNIT: usize = 1024;
+
+impl Node {
+    pub async fn start(host: Host, mut options: Options) -> Result<Arc<Self>, StoreError> {
+        let cache_bytes = options.store_cache_bytes;
+        let storage = std::mem::take(&mut options.storage);
+        let store = match storage {
+            Storage::Memory => None,
+            storage => Some(
+                host.blocking
+                    .run(move || match storage {
+                        Storage::Directory(directory) => Store::open(&directory, cache_bytes),
+                        Storage::Backend(backend) => Store::open_backend(backend, cache_bytes),
+                        Storage::Memory => Err(StoreError::Closed),
+                    })
+                    .await?,
+            ),
+        };
+        let settings = Settings {
+            segment_cache_bytes: options.segment_cache_bytes,
+            retention_interval: options.retention_interval,
+            lane_cleanup_after: options.lane_cleanup_after,
+        };
+        let engine = Engine::start(host.clone(), store, settings).await?;
+        Ok(Arc::new(Self {
+            admission: Admission::new(options.kv_rates, options.kv_require_grant),
+            body_budget: Semaphore::new(options.max_inflight_body_bytes / BODY_UNIT),
+            host,
+            engine,
+            options,
+            faults: Faults::default(),
+        }))
+    }
+}

@@ -1,0 +1,160 @@
+//! The routes, one file each. A route reads its body, asks the engine, renders the answer.
+
+pub mod admission;
+pub mod configure;
+pub mod fetch;
+pub mod health;
+pub mod kv;
+pub mod push;
+pub mod queue_delete;
+pub mod queue_list;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use crate::faults::{Injected, RetryAfter};
+use crate::http::body;
+use crate::http::error::ApiError;
+use crate::http::reply::Reply;
+use crate::http::server::HangUp;
+use crate::http::target::Target;
+use crate::ids::TenantId;
+use crate::node::Node;
+use crate::time;
+
+/// What a route is called with.
+#[derive(Debug)]
+pub struct Call<'a> {
+    /// The Queen.
+    pub node: &'a Arc<Node>,
+    /// Whose call.
+    pub tenant: TenantId,
+    /// Behind `?`, undecoded; `None` without one.
+    pub query: Option<&'a str>,
+    /// The body, whole.
+    pub body: Bytes,
+    /// What goes wrong.
+    pub injected: Injected,
+}
+
+impl Call<'_> {
+    /// Reads the body as JSON.
+    ///
+    /// # Errors
+    /// [`ApiError::BadBody`].
+    pub fn json<'b, T: Deserialize<'b>>(&'b self) -> Result<T, ApiError> {
+        serde_json::from_slice(&self.body).map_err(|error| ApiError::BadBody(error.to_string()))
+    }
+
+    /// The value of a query parameter, percent-decoded.
+    pub fn parameter(&self, name: &str) -> Option<String> {
+        self.query?
+            .split('&')
+            .filter_map(|pair| pair.split_once('='))
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| crate::http::target::decode(&value.replace('+', " ")))
+    }
+}
+
+/// Answers a request, or cuts the connection when a fault says so.
+///
+/// # Errors
+/// [`HangUp`].
+pub async fn answer(node: &Arc<Node>, request: Request<Incoming>) -> Result<Reply, HangUp> {
+    let (head, incoming) = request.into_parts();
+    let target = Target::of(&head.method, head.uri.path());
+    let (body, _held) = match body::read(node, incoming).await {
+        Ok(read) => read,
+        Err(error) => return Ok(error.into_reply()),
+    };
+    let injected = match target {
+        Target::FakeFaults(_) => Injected::default(),
+        _ => node.faults.strike(target.name(), &body),
+    };
+    if let Some(delay) = injected.delay() {
+        tokio::time::sleep(delay).await;
+    }
+    if injected.drop_before() {
+        return Err(HangUp);
+    }
+    if let Some((code, retry_after, body)) = injected.status() {
+        return Ok(overridden(node, code, retry_after, body));
+    }
+    let tenant = match tenant(node, &head.headers) {
+        Ok(tenant) => tenant,
+        Err(error) => return Ok(error.into_reply()),
+    };
+    let call = Call {
+        node,
+        tenant,
+        query: head.uri.query(),
+        body,
+        injected,
+    };
+    let reply = dispatch(&call, target)
+        .await
+        .unwrap_or_else(ApiError::into_reply);
+    if let Some(delay) = call.injected.delay_after() {
+        tokio::time::sleep(delay).await;
+    }
+    if call.injected.drop_after() {
+        return Err(HangUp);
+    }
+    match call.injected.status_after() {
+        Some(code) => Ok(overridden(node, code, None, None)),
+        None => Ok(reply),
+    }
+}
+
+async fn dispatch(call: &Call<'_>, target: Target) -> Result<Reply, ApiError> {
+    match target {
+        Target::Health => Ok(health::handle(call)),
+        Target::QueueList => Ok(queue_list::handle(call)),
+        Target::QueueDelete(name) => queue_delete::handle(call, &name).await,
+        Target::Configure => configure::handle(call).await,
+        Target::Push => push::handle(call).await,
+        Target::Fetch => fetch::handle(call).await,
+        Target::Kv => kv::handle(call).await,
+        _ => Err(ApiError::NoSuchRoute),
+    }
+}
+
+fn tenant(node: &Node, headers: &http::HeaderMap) -> Result<TenantId, ApiError> {
+    if !node.options.tenancy_header {
+        return Ok(TenantId::DEFAULT);
+    }
+    match headers
+        .get("x-queen-tenant")
+        .map(http::HeaderValue::as_bytes)
+    {
+        None | Some(b"") => Ok(TenantId::DEFAULT),
+        Some(text) => Uuid::try_parse_ascii(text)
+            .map(TenantId)
+            .map_err(|_| ApiError::BadTenant),
+    }
+}
+
+fn overridden(
+    node: &Node,
+    code: u16,
+    retry_after: Option<RetryAfter>,
+    body: Option<&str>,
+) -> Reply {
+    // A rule with an impossible status is a mistake of the test's; it shows as 500.
+    let status = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let body = body.unwrap_or(r#"{"error":"injected"}"#).to_owned();
+    let mut reply = Reply::json(status, body);
+    reply.retry_after = retry_after.map(|retry_after| match retry_after {
+        RetryAfter::Seconds(seconds) => seconds.to_string(),
+        RetryAfter::DateIn(seconds) => {
+            let ahead_ms = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+            time::http_date(node.host.clock.wall().epoch_ms().saturating_add(ahead_ms))
+        }
+    });
+    reply
+}
