@@ -151,7 +151,7 @@ impl Error {
     }
 
     /// An [`Error::Unreadable`] that says what was expected.
-    pub(super) fn unreadable(what: impl std::fmt::Display) -> Self {
+    pub(crate) fn unreadable(what: impl std::fmt::Display) -> Self {
         Self::Unreadable(scrub(&what.to_string()))
     }
 }

@@ -50,25 +50,37 @@ pub struct Client {
     blocking: Blocking,
 }
 
-/// The authority of `QUEEN_URL` cannot be a `Host` header.
+/// A part of `QUEEN_URL` cannot stand in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the authority of the URL is not a legal Host header")]
-pub struct InvalidAuthority;
+#[error("the URL's authority or path cannot stand in an HTTP request")]
+pub struct InvalidUrl;
 
 impl Client {
-    /// A client that reaches Queen through `connector` and calls it `authority` (`host:port`).
+    /// A client that reaches Queen through `connector`, calls it `authority` (`host:port`) and
+    /// puts `base_path` (without a trailing slash, often empty) before every route.
     ///
     /// # Errors
     ///
-    /// [`InvalidAuthority`].
+    /// [`InvalidUrl`].
     pub fn new(
         host: &Host,
         connector: Arc<dyn Connect>,
         authority: &str,
-    ) -> Result<Self, InvalidAuthority> {
-        let authority = HeaderValue::from_str(authority).map_err(|_| InvalidAuthority)?;
+        base_path: &str,
+    ) -> Result<Self, InvalidUrl> {
+        let authority = HeaderValue::from_str(authority).map_err(|_| InvalidUrl)?;
+        if !base_path.is_empty()
+            && !(base_path.starts_with('/') && base_path.parse::<http::Uri>().is_ok())
+        {
+            return Err(InvalidUrl);
+        }
         Ok(Self {
-            transport: transport::Transport::new(connector, authority, host.clock.clone()),
+            transport: transport::Transport::new(
+                connector,
+                authority,
+                base_path.to_owned(),
+                host.clock.clone(),
+            ),
             blocking: host.blocking,
         })
     }

@@ -65,7 +65,7 @@ pub enum Repeat {
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     pub(super) method: Method,
-    /// Path with query, already encoded.
+    /// The route's path, already encoded.
     pub(super) path: String,
     pub(super) body: Chunks,
     pub(super) credential: &'a Credential,
@@ -79,6 +79,7 @@ pub(super) struct Call<'a> {
 pub(super) struct Transport {
     connector: Arc<dyn Connect>,
     authority: HeaderValue,
+    base_path: String,
     clock: Arc<dyn Clock>,
     prompt: Semaphore,
     parked: Semaphore,
@@ -118,11 +119,13 @@ impl Transport {
     pub(super) fn new(
         connector: Arc<dyn Connect>,
         authority: HeaderValue,
+        base_path: String,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self {
             connector,
             authority,
+            base_path,
             clock,
             prompt: Semaphore::new(MAX_PROMPT_CONNECTIONS),
             parked: Semaphore::new(MAX_PARKED_CONNECTIONS),
@@ -134,7 +137,8 @@ impl Transport {
     ///
     /// A connection of the pool may have been closed by its peer meanwhile. A request that found
     /// it so is sent again on a fresh one when it had not left, or when repeating it is safe.
-    pub(super) async fn call(&self, call: Call<'_>) -> Result<Bytes, Error> {
+    pub(super) async fn call(&self, mut call: Call<'_>) -> Result<Bytes, Error> {
+        call.path.insert_str(0, &self.base_path);
         let deadline = Instant::now() + call.timeout;
         let headers = self.headers(&call)?;
         let _permit = self.permit(call.wait, deadline).await?;

@@ -1,0 +1,440 @@
+//! Creating, altering and deleting topics, one at a time per tenant, and the lists that follow.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use serde_json::{Map, Value};
+
+use super::list::{RecordState, Topic, TopicList};
+use super::{Catalogue, Inner, Lookup, MAX_AUTO_CREATES, State, View};
+use crate::queen::{Credential, Error, Queue, Scope};
+use crate::topics::{DEDUP_WINDOW_SECONDS, Settings, TopicRecord, check_name, store};
+
+/// Topics created at the same time.
+const CREATES_AT_ONCE: usize = 8;
+/// How often writing records is tried again, so that a created topic is not left without its own.
+const RECORD_RETRIES: u32 = 3;
+/// The pause before the first of these; it doubles.
+const RECORD_RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// A topic to create.
+#[derive(Clone, Debug)]
+pub struct NewTopic {
+    /// Its name, legal.
+    pub name: String,
+    /// Its declared width; `None` declares none.
+    pub partitions: Option<i32>,
+    /// Its configs.
+    pub settings: Settings,
+}
+
+/// Why a topic was not created.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum CreateError {
+    /// There is one of this name.
+    #[error("Topic already exists.")]
+    Exists,
+    /// A call to Queen failed; the topic may exist now, and the next request will tell.
+    #[error(transparent)]
+    Queen(#[from] Error),
+    /// The queue exists now, its record does not: the width and the configs asked for are lost.
+    #[error("the topic was created, but its settings could not be recorded: {0}")]
+    NotRecorded(Error),
+}
+
+impl Catalogue {
+    /// Looks up `names`, and creates the absent ones when `create` says so: at most
+    /// [`MAX_AUTO_CREATES`], after a fresh reading of the list. Answers come in the order asked,
+    /// beside the view they came from.
+    pub async fn resolve(
+        &self,
+        scope: &Scope,
+        credential: &Credential,
+        names: &[&str],
+        create: bool,
+    ) -> (View, Vec<Lookup>) {
+        let view = self.view(scope, credential).await;
+        let mut lookups: Vec<Lookup> = names.iter().map(|name| view.lookup(name)).collect();
+        if !create {
+            return (view, lookups);
+        }
+        let absent = |(lookup, name): (&Lookup, &&str)| {
+            matches!(lookup, Lookup::Absent) && check_name(name).is_ok()
+        };
+        let mut wanted: Vec<&str> = Vec::new();
+        for (lookup, name) in lookups.iter().zip(names) {
+            if absent((lookup, name)) && !wanted.contains(name) {
+                wanted.push(name);
+                // One more than may be created tells those that have to wait.
+                if wanted.len() > MAX_AUTO_CREATES {
+                    break;
+                }
+            }
+        }
+        if wanted.is_empty() {
+            return (view, lookups);
+        }
+        wanted.truncate(MAX_AUTO_CREATES);
+        let created = self.create_on_first_use(scope, credential, &wanted).await;
+        let view = match created {
+            Ok(topics) => View {
+                topics,
+                trouble: view.trouble,
+            },
+            Err(error) => View {
+                topics: view.topics,
+                trouble: Some(error),
+            },
+        };
+        for (lookup, name) in lookups.iter_mut().zip(names) {
+            if absent((lookup, name)) {
+                *lookup = match view.lookup(name) {
+                    // Not among the first, or its creation failed: the client asks again.
+                    Lookup::Absent => Lookup::Later,
+                    other => other,
+                };
+            }
+        }
+        (view, lookups)
+    }
+
+    async fn create_on_first_use(
+        &self,
+        scope: &Scope,
+        credential: &Credential,
+        names: &[&str],
+    ) -> Result<Arc<TopicList>, Error> {
+        let state = self.inner.state(scope);
+        let _changes = state.changes.lock().await;
+        let list = self.inner.fresh_list(&state, credential).await?;
+        let wanted: Vec<NewTopic> = names
+            .iter()
+            .filter(|name| list.get(name).is_none())
+            .map(|&name| NewTopic {
+                name: name.to_owned(),
+                partitions: None,
+                settings: Settings::default(),
+            })
+            .collect();
+        if wanted.is_empty() {
+            return Ok(list);
+        }
+        let outcomes = self
+            .inner
+            .create(&state, credential, &wanted, FirstUse::Yes)
+            .await;
+        let mut failure = None;
+        for outcome in outcomes {
+            match outcome {
+                Ok(_) => self.inner.metrics.auto_created.inc(),
+                Err(CreateError::Queen(error)) => failure = Some(error),
+                Err(CreateError::Exists | CreateError::NotRecorded(_)) => {}
+            }
+        }
+        let list = state.lock().list.clone();
+        // One failed creation is one topic that the list lacks; when nothing at all could be
+        // created the reason is worth more.
+        match failure {
+            Some(error) if wanted.iter().all(|new| list.get(&new.name).is_none()) => Err(error),
+            _ => Ok(list),
+        }
+    }
+
+    /// Creates `topics` (names distinct) with their records. Answers come in the same order.
+    ///
+    /// # Errors
+    ///
+    /// The queue list's, before anything was created; each topic's own otherwise.
+    pub async fn create(
+        &self,
+        scope: &Scope,
+        credential: &Credential,
+        topics: &[NewTopic],
+    ) -> Result<Vec<Result<Arc<Topic>, CreateError>>, Error> {
+        let state = self.inner.state(scope);
+        let _changes = state.changes.lock().await;
+        let list = self.inner.fresh_list(&state, credential).await?;
+        let wanted: Vec<NewTopic> = topics
+            .iter()
+            .filter(|new| list.get(&new.name).is_none())
+            .cloned()
+            .collect();
+        let mut outcomes = self
+            .inner
+            .create(&state, credential, &wanted, FirstUse::No)
+            .await
+            .into_iter();
+        Ok(topics
+            .iter()
+            .map(|new| {
+                if list.get(&new.name).is_some() {
+                    return Err(CreateError::Exists);
+                }
+                let outcome = outcomes.next().unwrap_or(Err(CreateError::Exists));
+                if outcome.is_ok() {
+                    self.inner.metrics.created.inc();
+                }
+                outcome
+            })
+            .collect())
+    }
+
+    /// Runs `edit` on the record of `topic` as it is now, configures the queue with what `edit`
+    /// returns (nothing is posted when that is empty), and writes the record.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `edit` refuses, as `Ok(Err(_))`; a failed call as `Err(_)`.
+    pub async fn alter<E>(
+        &self,
+        scope: &Scope,
+        credential: &Credential,
+        topic: &Topic,
+        edit: impl FnOnce(&mut TopicRecord) -> Result<Map<String, Value>, E>,
+    ) -> Result<Result<(), E>, AlterError> {
+        let state = self.inner.state(scope);
+        let _changes = state.changes.lock().await;
+        self.inner.alter(&state, credential, topic, edit).await
+    }
+
+    /// Deletes the topic and what it leaves in the key/value store: its record, the offsets
+    /// committed on it, its deletion floors. `false` when there was none.
+    ///
+    /// # Errors
+    ///
+    /// Those of the deletion. A failed clean-up is logged: the topic is gone.
+    pub async fn delete(
+        &self,
+        scope: &Scope,
+        credential: &Credential,
+        name: &str,
+    ) -> Result<bool, Error> {
+        let state = self.inner.state(scope);
+        let _changes = state.changes.lock().await;
+        let deleted = self.inner.client.delete_queue(credential, name).await;
+        // Whatever came of it, the list may be wrong now.
+        {
+            let mut current = state.lock();
+            current.read_at = None;
+            if matches!(deleted, Ok(true)) {
+                let kept = current
+                    .list
+                    .iter()
+                    .filter(|topic| topic.name.as_ref() != name);
+                current.list = Arc::new(TopicList::new(kept.cloned().collect::<Vec<_>>()));
+            }
+        }
+        if matches!(deleted, Ok(true)) {
+            match store::sweep(&self.inner.client, credential, name).await {
+                Ok(swept) if swept.cut => tracing::warn!(
+                    topic = name,
+                    rows = swept.rows,
+                    "more rows name this deleted topic than one sweep clears"
+                ),
+                Ok(_) => {}
+                Err(error) => tracing::warn!(
+                    topic = name,
+                    %error,
+                    "the offsets committed on this deleted topic were not all cleared"
+                ),
+            }
+        }
+        deleted
+    }
+}
+
+/// Why a topic could not be altered.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum AlterError {
+    /// It has no record of this facade's that tracks the live queue.
+    #[error("The topic was not created through Kafka, so its configuration belongs to Queen's own clients.")]
+    Untracked,
+    /// A call to Queen failed.
+    #[error(transparent)]
+    Queen(#[from] Error),
+}
+
+/// Whether a topic comes into being because somebody named it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FirstUse {
+    Yes,
+    No,
+}
+
+impl Inner {
+    /// Creates queues and their records. The caller holds `changes` and has seen that none of
+    /// them exists.
+    async fn create(
+        self: &Arc<Self>,
+        state: &Arc<State>,
+        credential: &Credential,
+        topics: &[NewTopic],
+        first_use: FirstUse,
+    ) -> Vec<Result<Arc<Topic>, CreateError>> {
+        if topics.is_empty() {
+            return Vec::new();
+        }
+        let configured: Vec<Result<TopicRecord, Error>> = futures::stream::iter(topics)
+            .map(|new| self.configure_new(credential, new, first_use))
+            .buffered(CREATES_AT_ONCE)
+            .collect()
+            .await;
+        let list = match self.fresh_list(state, credential).await {
+            Ok(list) => list,
+            Err(error) => {
+                return configured
+                    .into_iter()
+                    .map(|_| Err(CreateError::Queen(error.clone())))
+                    .collect();
+            }
+        };
+        // The record is pinned to the id that the list reports.
+        let records: Vec<(usize, TopicRecord)> = configured
+            .iter()
+            .zip(topics)
+            .enumerate()
+            .filter_map(|(at, (record, new))| {
+                let mut record = record.as_ref().ok()?.clone();
+                record.qid = list.get(&new.name)?.queue_id.clone();
+                record.at = self.clock.wall().epoch_ms();
+                Some((at, record))
+            })
+            .collect();
+        let rows = records
+            .iter()
+            .filter_map(|(at, record)| Some((topics.get(*at)?.name.as_str(), record)));
+        let written = self.write_records(credential, rows).await;
+        let mut recorded: Vec<Option<TopicRecord>> = vec![None; topics.len()];
+        for (at, record) in records {
+            if let Some(slot) = recorded.get_mut(at) {
+                *slot = Some(record);
+            }
+        }
+        let mut outcomes = Vec::with_capacity(topics.len());
+        let mut changed = Vec::new();
+        for ((new, configured), record) in topics.iter().zip(configured).zip(recorded) {
+            outcomes.push(match (configured, list.get(&new.name), record, &written) {
+                (Err(error), ..) => Err(CreateError::Queen(error)),
+                (Ok(_), Some(topic), Some(record), Ok(())) => {
+                    let topic = self.with_record(topic, RecordState::Tracked(Arc::new(record)));
+                    changed.push(topic.clone());
+                    Ok(topic)
+                }
+                // Nothing was asked for that a record would hold.
+                (Ok(_), Some(topic), _, Err(_)) if first_use == FirstUse::Yes => {
+                    let topic = self.with_record(topic, RecordState::Untracked);
+                    changed.push(topic.clone());
+                    Ok(topic)
+                }
+                (Ok(_), Some(_), _, Err(error)) => Err(CreateError::NotRecorded(error.clone())),
+                // Deleted again by somebody else.
+                (Ok(_), ..) => Err(CreateError::Queen(Error::unreadable(
+                    "a created queue is not in the list",
+                ))),
+            });
+        }
+        let mut current = state.lock();
+        current.list = Arc::new(current.list.with(changed));
+        outcomes
+    }
+
+    async fn configure_new(
+        &self,
+        credential: &Credential,
+        new: &NewTopic,
+        first_use: FirstUse,
+    ) -> Result<TopicRecord, Error> {
+        let mut record = TopicRecord {
+            partitions: new.partitions,
+            ..TopicRecord::default()
+        };
+        if first_use == FirstUse::No {
+            record
+                .set
+                .insert(super::dedup::OPTION.into(), DEDUP_WINDOW_SECONDS.into());
+        }
+        let options = new.settings.apply(&mut record);
+        let configured = self
+            .client
+            .configure(credential, &new.name, &options)
+            .await?;
+        // A queue made without options has Queen's defaults, which only Queen knows.
+        if let Some(window) = configured.options.get(super::dedup::OPTION) {
+            record
+                .set
+                .insert(super::dedup::OPTION.into(), window.clone());
+        }
+        Ok(record)
+    }
+
+    async fn write_records<'a>(
+        &self,
+        credential: &Credential,
+        records: impl Iterator<Item = (&'a str, &'a TopicRecord)> + Clone,
+    ) -> Result<(), Error> {
+        let mut pause = RECORD_RETRY_PAUSE;
+        let mut left = RECORD_RETRIES;
+        loop {
+            match store::write(&self.client, credential, records.clone()).await {
+                Err(error) if error.is_transient() && left > 0 => {
+                    left -= 1;
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// `topic` with another record.
+    fn with_record(&self, topic: &Topic, record: RecordState) -> Arc<Topic> {
+        let queue = Queue {
+            name: topic.name.to_string(),
+            id: topic.queue_id.clone(),
+            lanes: topic.lanes,
+            retained_bytes: topic.retained_bytes,
+        };
+        Arc::new(Topic::new(
+            queue,
+            record,
+            topic.lane_names,
+            self.default_partitions,
+        ))
+    }
+
+    pub(super) async fn alter<E>(
+        &self,
+        state: &Arc<State>,
+        credential: &Credential,
+        topic: &Topic,
+        edit: impl FnOnce(&mut TopicRecord) -> Result<Map<String, Value>, E>,
+    ) -> Result<Result<(), E>, AlterError> {
+        // Another facade may have altered it since the list was read.
+        let mut records = store::read(&self.client, credential, &[&topic.name]).await?;
+        if !records.unread.is_empty() {
+            return Err(Error::unreadable("the topic's record was left unread").into());
+        }
+        let mut record = records
+            .found
+            .remove(topic.name.as_ref())
+            .filter(|record| record.tracks(topic.queue_id.as_deref()))
+            .ok_or(AlterError::Untracked)?;
+        let options = match edit(&mut record) {
+            Ok(options) => options,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if !options.is_empty() {
+            self.client
+                .configure(credential, &topic.name, &options)
+                .await?;
+        }
+        record.at = self.clock.wall().epoch_ms();
+        let rows = std::iter::once((topic.name.as_ref(), &record));
+        self.write_records(credential, rows).await?;
+        let topic = self.with_record(topic, RecordState::Tracked(Arc::new(record)));
+        let mut current = state.lock();
+        current.list = Arc::new(current.list.with([topic]));
+        Ok(Ok(()))
+    }
+}
