@@ -11,9 +11,10 @@ use host::shutdown::Shutdown;
 use host::{Connect, Host, Monotonic, Secret};
 use kafka_protocol::protocol::StrBytes;
 
+use crate::catalogue::Catalogue;
 use crate::config::{Config, HostPort};
 use crate::metrics::Metrics;
-use crate::queen::{Credential, Scope};
+use crate::queen::{Client, Credential, Scope};
 
 /// A Kafka broker id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,12 +59,29 @@ pub struct Node {
     pub shutdown: Shutdown,
     /// Counters, gauges and histograms; `metrics.registry` takes more.
     pub metrics: Arc<Metrics>,
+    /// Calls to Queen.
+    pub queen: Arc<Client>,
+    /// The topics of every tenant.
+    pub catalogue: Catalogue,
 }
 
 impl Node {
     /// A node that serves nobody yet.
     pub fn new(parts: NodeParts) -> Arc<Self> {
+        let queen = Arc::new(Client::for_url(
+            &parts.host,
+            parts.upstream.clone(),
+            &parts.config.queen_url,
+        ));
+        let catalogue = Catalogue::new(
+            &parts.host,
+            queen.clone(),
+            parts.config.default_partitions.get(),
+            &parts.metrics.registry,
+        );
         Arc::new(Self {
+            queen,
+            catalogue,
             host: parts.host,
             config: parts.config,
             node_id: NodeId::SINGLE,

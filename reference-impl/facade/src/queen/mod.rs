@@ -11,6 +11,8 @@ use host::blocking::Blocking;
 use host::net::Connect;
 use http::{HeaderValue, Method};
 
+use crate::config::QueenUrl;
+
 mod body;
 mod credential;
 mod error;
@@ -50,39 +52,66 @@ pub struct Client {
     blocking: Blocking,
 }
 
-/// A part of `QUEEN_URL` cannot stand in a request.
+/// The authority cannot be a `Host` header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the URL's authority or path cannot stand in an HTTP request")]
-pub struct InvalidUrl;
+#[error("the authority is not a legal Host header")]
+pub struct InvalidAuthority;
+
+/// What the Queen of this process is called in the `Host` header.
+const EMBEDDED_AUTHORITY: &str = "queen.embedded";
 
 impl Client {
-    /// A client that reaches Queen through `connector`, calls it `authority` (`host:port`) and
-    /// puts `base_path` (without a trailing slash, often empty) before every route.
+    /// A client that reaches Queen through `connector` and calls it `authority` (`host:port`).
     ///
     /// # Errors
     ///
-    /// [`InvalidUrl`].
+    /// [`InvalidAuthority`].
     pub fn new(
         host: &Host,
         connector: Arc<dyn Connect>,
         authority: &str,
-        base_path: &str,
-    ) -> Result<Self, InvalidUrl> {
-        let authority = HeaderValue::from_str(authority).map_err(|_| InvalidUrl)?;
-        if !base_path.is_empty()
-            && !(base_path.starts_with('/') && base_path.parse::<http::Uri>().is_ok())
-        {
-            return Err(InvalidUrl);
-        }
-        Ok(Self {
+    ) -> Result<Self, InvalidAuthority> {
+        let authority = HeaderValue::from_str(authority).map_err(|_| InvalidAuthority)?;
+        Ok(Self::build(host, connector, Some(authority), String::new()))
+    }
+
+    /// A client of the Queen at `url`, which `connector` leads to. Every call of a client whose
+    /// URL has a host that no header can carry is [`Error::Unsendable`].
+    pub fn for_url(host: &Host, connector: Arc<dyn Connect>, url: &QueenUrl) -> Self {
+        let (authority, base_path) = match url {
+            QueenUrl::Embedded { .. } => (EMBEDDED_AUTHORITY.to_owned(), String::new()),
+            QueenUrl::Http {
+                host,
+                port,
+                base_path,
+            } => {
+                let authority = if host.contains(':') {
+                    format!("[{host}]:{port}")
+                } else {
+                    format!("{host}:{port}")
+                };
+                (authority, base_path.clone())
+            }
+        };
+        let authority = HeaderValue::from_str(&authority).ok();
+        Self::build(host, connector, authority, base_path)
+    }
+
+    fn build(
+        host: &Host,
+        connector: Arc<dyn Connect>,
+        authority: Option<HeaderValue>,
+        base_path: String,
+    ) -> Self {
+        Self {
             transport: transport::Transport::new(
                 connector,
                 authority,
-                base_path.to_owned(),
+                base_path,
                 host.clock.clone(),
             ),
             blocking: host.blocking,
-        })
+        }
     }
 
     async fn get(&self, path: &str, credential: &Credential) -> Result<Bytes, Error> {

@@ -78,7 +78,7 @@ pub(super) struct Call<'a> {
 #[derive(Debug)]
 pub(super) struct Transport {
     connector: Arc<dyn Connect>,
-    authority: HeaderValue,
+    authority: Option<HeaderValue>,
     base_path: String,
     clock: Arc<dyn Clock>,
     prompt: Semaphore,
@@ -118,7 +118,7 @@ enum Attempt {
 impl Transport {
     pub(super) fn new(
         connector: Arc<dyn Connect>,
-        authority: HeaderValue,
+        authority: Option<HeaderValue>,
         base_path: String,
         clock: Arc<dyn Clock>,
     ) -> Self {
@@ -165,7 +165,9 @@ impl Transport {
         let host = match &call.credential.host {
             Some(host) => HeaderValue::from_str(host)
                 .map_err(|_| Error::Unsendable("the server name is not a legal Host header"))?,
-            None => self.authority.clone(),
+            None => self.authority.clone().ok_or(Error::Unsendable(
+                "the host of Queen's URL is not a legal Host header",
+            ))?,
         };
         headers.insert(HOST, host);
         headers.insert(
