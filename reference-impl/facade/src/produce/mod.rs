@@ -1,0 +1,190 @@
+//! Produce: from a client's record batches to Queen, once each and in order.
+//!
+//! [`admit`] reads and judges the batches of one request; [`gather`] puts those of all connections
+//! of a credential into pushes; [`push`] sees a push through refusals and lost answers; [`table`]
+//! keeps the sequence windows. May touch Queen's push route, memory and nothing else.
+
+pub mod admit;
+mod codecs;
+mod encode;
+mod gather;
+mod ids;
+mod memory;
+mod push;
+mod table;
+mod unit;
+mod verdict;
+
+#[cfg(test)]
+mod tests;
+
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use coordinator::producer::Limits;
+use host::metrics::{Counter, Gauge, Histogram, Registry};
+use host::{Clock, Host};
+use indexmap::IndexMap;
+
+pub use codecs::TopicCodecs;
+pub use gather::Gatherer;
+use gather::Lanes;
+use memory::Memory;
+use table::Table;
+pub use unit::{Failure, Outcome};
+
+use crate::queen::{Client, Credential};
+use crate::time_index::TimeIndex;
+
+/// Bytes that decompressed and encoded batches of all requests may hold together.
+const MEMORY_BYTES: usize = 256 << 20;
+/// Credentials whose idle gatherers are kept before the first sweep.
+const FIRST_SWEEP: usize = 64;
+
+/// What every push of a node shares.
+#[derive(Debug)]
+pub struct Shared {
+    client: Arc<Client>,
+    clock: Arc<dyn Clock>,
+    table: Table,
+    time_index: Arc<TimeIndex>,
+    metrics: Metrics,
+}
+
+/// The series of the produce path.
+#[derive(Debug)]
+struct Metrics {
+    pushes: Counter,
+    push_failures: Counter,
+    push_items: Histogram,
+    push_seconds: Histogram,
+    retries: Counter,
+    duplicates: Counter,
+    windows: Gauge,
+    undeduplicated: Counter,
+}
+
+impl Metrics {
+    fn new(registry: &Registry) -> Self {
+        const ITEMS: &[f64] = &[1.0, 10.0, 100.0, 1_000.0, 10_000.0];
+        Self {
+            pushes: registry.counter("queen_kafka_pushes_total", "Pushes sent to Queen", &[]),
+            push_failures: registry.counter(
+                "queen_kafka_push_failures_total",
+                "Pushes that Queen refused or left unanswered",
+                &[],
+            ),
+            push_items: registry.histogram(
+                "queen_kafka_push_records",
+                "Records gathered into one push",
+                ITEMS,
+                &[],
+            ),
+            push_seconds: registry.histogram(
+                "queen_kafka_push_seconds",
+                "Time until Queen answered a push",
+                host::metrics::SECONDS,
+                &[],
+            ),
+            retries: registry.counter(
+                "queen_kafka_push_retries_total",
+                "Pushes tried again on behalf of waiting clients",
+                &[],
+            ),
+            duplicates: registry.counter(
+                "queen_kafka_push_duplicates_total",
+                "Record batches that Queen had stored before",
+                &[],
+            ),
+            windows: registry.gauge(
+                "queen_kafka_producer_windows",
+                "Sequence windows of idempotent producers",
+                &[],
+            ),
+            undeduplicated: registry.counter(
+                "queen_kafka_undeduplicated_batches_total",
+                "Record batches of idempotent producers to queues without a dedup window",
+                &[],
+            ),
+        }
+    }
+}
+
+/// The produce path of a node.
+#[derive(Debug)]
+pub struct Produce {
+    shared: Arc<Shared>,
+    gatherers: Mutex<Gatherers>,
+    memory: Memory,
+    /// The codec each topic was last produced with.
+    pub codecs: TopicCodecs,
+}
+
+#[derive(Debug)]
+struct Gatherers {
+    by_credential: IndexMap<CredentialKey, Arc<Gatherer>>,
+    lanes: Lanes,
+    sweep_at: usize,
+}
+
+impl Produce {
+    /// A produce path that pushes through `client`.
+    pub fn new(
+        host: &Host,
+        client: Arc<Client>,
+        time_index: Arc<TimeIndex>,
+        registry: &Registry,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                client,
+                clock: Arc::clone(&host.clock),
+                table: Table::new(Limits::default()),
+                time_index,
+                metrics: Metrics::new(registry),
+            }),
+            gatherers: Mutex::new(Gatherers {
+                by_credential: IndexMap::new(),
+                lanes: Lanes::default(),
+                sweep_at: FIRST_SWEEP,
+            }),
+            memory: Memory::new(MEMORY_BYTES),
+            codecs: TopicCodecs::default(),
+        }
+    }
+
+    /// The gatherer of `credential`'s pushes.
+    pub fn gatherer(&self, credential: &Credential) -> Arc<Gatherer> {
+        let mut gatherers = self
+            .gatherers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let key = CredentialKey(credential.clone());
+        if let Some(gatherer) = gatherers.by_credential.get(&key) {
+            return Arc::clone(gatherer);
+        }
+        if gatherers.by_credential.len() >= gatherers.sweep_at {
+            gatherers
+                .by_credential
+                .retain(|_, gatherer| Arc::strong_count(gatherer) > 1 || !gatherer.is_idle());
+            gatherers.sweep_at = FIRST_SWEEP.max(2 * gatherers.by_credential.len());
+        }
+        let lane = gatherers.lanes.next();
+        let gatherer = Gatherer::new(credential.clone(), Arc::clone(&self.shared), lane);
+        gatherers
+            .by_credential
+            .insert(key, Arc::clone(&gatherer));
+        gatherer
+    }
+}
+
+/// A credential as a key of a map. Never printed: `Secret` sees to that.
+#[derive(Debug, PartialEq, Eq)]
+struct CredentialKey(Credential);
+
+impl Hash for CredentialKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.bearer.as_ref().map(|bearer| bearer.expose()).hash(state);
+        self.0.host.hash(state);
+    }
+}

@@ -1,0 +1,145 @@
+//! The sequence windows of a node, with those who wait for an answer that another request will get.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use coordinator::producer::{Lane, Limits, ProducerStates, Refusal, Ticket, Verdict};
+use host::Monotonic;
+use kafka_wire::ErrorCode;
+use tokio::sync::oneshot;
+
+use super::unit::{Failure, Outcome, Sequenced, Unit, WindowKey};
+
+/// What to do with a batch that was judged.
+#[derive(Debug)]
+pub(super) enum Judged {
+    /// Push it.
+    Push(Unit),
+    /// It was answered, or will be with another one.
+    Settled,
+}
+
+/// The windows of every producer of a node.
+#[derive(Debug)]
+pub struct Table {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    states: ProducerStates<WindowKey>,
+    /// Withdrawn tickets whose batches still wait somewhere in their gatherer.
+    doomed: BTreeSet<Ticket>,
+    /// Those who sent a batch again before it was resolved.
+    joined: BTreeMap<Ticket, Vec<oneshot::Sender<Outcome>>>,
+}
+
+impl Table {
+    pub(super) fn new(limits: Limits) -> Self {
+        Self {
+            inner: Mutex::new(Inner {
+                states: ProducerStates::new(limits),
+                doomed: BTreeSet::new(),
+                joined: BTreeMap::new(),
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many windows are kept, and how many were evicted since the start.
+    pub fn usage(&self) -> (usize, u64) {
+        let inner = self.lock();
+        (inner.states.len(), inner.states.evictions())
+    }
+
+    /// Judges a batch that would be pushed through `lane`, and answers it unless it's to be pushed.
+    pub(super) fn judge(&self, now: Monotonic, lane: Lane, mut unit: Unit) -> Judged {
+        let Some(Sequenced {
+            window,
+            epoch,
+            range,
+        }) = &unit.sequenced
+        else {
+            return Judged::Push(unit);
+        };
+        let mut inner = self.lock();
+        let result = match inner.states.admit(now, window, lane, *epoch, *range) {
+            Verdict::Admitted(ticket) => {
+                unit.ticket = Some(ticket);
+                return Judged::Push(unit);
+            }
+            Verdict::InFlight(ticket) => {
+                inner.joined.entry(ticket).or_default().push(unit.answer);
+                return Judged::Settled;
+            }
+            Verdict::Duplicate { base_offset } => Ok(base_offset),
+            // Not a fault of the batch: the client tries again, in order.
+            Verdict::Busy => Err(Failure::new(ErrorCode::NotEnoughReplicas)),
+            Verdict::Refused(refusal) => Err(Failure::because(
+                refusal_code(refusal),
+                refusal.to_string(),
+            )),
+        };
+        drop(inner);
+        answer(
+            unit.answer,
+            Outcome {
+                result,
+                throttle: unit.throttle,
+            },
+        );
+        Judged::Settled
+    }
+
+    /// Whether a batch was withdrawn since it was admitted. The answer is given once.
+    pub(super) fn is_doomed(&self, unit: &Unit) -> bool {
+        unit.ticket
+            .is_some_and(|ticket| self.lock().doomed.remove(&ticket))
+    }
+
+    /// Records what became of a batch that was to be pushed, and answers everyone who waits.
+    pub(super) fn resolve(
+        &self,
+        now: Monotonic,
+        sequenced: Option<&Sequenced>,
+        ticket: Option<Ticket>,
+        to: oneshot::Sender<Outcome>,
+        outcome: Outcome,
+    ) {
+        if let (Some(ticket), Some(Sequenced { window, .. })) = (ticket, sequenced) {
+            let mut inner = self.lock();
+            match &outcome.result {
+                Ok(base_offset) => {
+                    inner.states.acknowledge(now, window, ticket, *base_offset);
+                }
+                Err(_) => {
+                    let doomed = inner.states.fail(now, window, ticket);
+                    inner.doomed.extend(doomed);
+                }
+            }
+            let joined = inner.joined.remove(&ticket).unwrap_or_default();
+            drop(inner);
+            for to in joined {
+                answer(to, outcome.clone());
+            }
+        }
+        answer(to, outcome);
+    }
+}
+
+/// Tells the one who waits, if it still does.
+fn answer(to: oneshot::Sender<Outcome>, outcome: Outcome) {
+    // A closed connection waits for nothing; its batch is stored all the same.
+    let _ = to.send(outcome);
+}
+
+const fn refusal_code(refusal: Refusal) -> ErrorCode {
+    match refusal {
+        Refusal::OutOfOrderSequence => ErrorCode::OutOfOrderSequenceNumber,
+        Refusal::DuplicateSequence => ErrorCode::DuplicateSequenceNumber,
+        Refusal::InvalidProducerEpoch => ErrorCode::InvalidProducerEpoch,
+    }
+}
