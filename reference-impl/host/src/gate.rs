@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::metrics::{Counter, Gauge, Registry};
@@ -138,10 +139,11 @@ impl Gate {
         if standing == Standing::Unauthenticated {
             self.0.metrics.unauthenticated.add(1);
         }
+        let stranger = Stranger::default();
         Ok(Slot {
             gate: self.clone(),
             address,
-            standing,
+            stranger: (standing == Standing::Unauthenticated).then_some(stranger),
         })
     }
 
@@ -199,14 +201,31 @@ fn counted_as(peer: IpAddr) -> IpAddr {
 pub struct Slot {
     gate: Gate,
     address: IpAddr,
-    standing: Standing,
+    /// `None` once the peer has authenticated.
+    stranger: Option<Stranger>,
+}
+
+/// Tells from outside whether the peer of a [`Slot`] has authenticated.
+#[derive(Clone, Debug, Default)]
+pub struct Stranger(Arc<AtomicBool>);
+
+impl Stranger {
+    /// Whether it has.
+    pub fn has_authenticated(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 impl Slot {
+    /// The peer as long as it has not authenticated.
+    pub fn stranger(&self) -> Option<Stranger> {
+        self.stranger.clone()
+    }
+
     /// The peer has authenticated: its place among the unauthenticated is free.
     pub fn authenticated(&mut self) {
-        if self.standing == Standing::Unauthenticated {
-            self.standing = Standing::Authenticated;
+        if let Some(stranger) = self.stranger.take() {
+            stranger.0.store(true, Ordering::Release);
             self.gate.counts().unauthenticated -= 1;
             self.gate.0.metrics.unauthenticated.add(-1);
         }

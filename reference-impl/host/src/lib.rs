@@ -4,6 +4,7 @@
 //! [`Host`]. Production binds it to the operating system ([`os::host`]); the simulation binds it to
 //! its world. This crate knows no protocol and none of the other crates.
 
+pub mod accept;
 pub mod blocking;
 pub mod budget;
 pub mod clock;

@@ -34,6 +34,12 @@ pub trait Listener: Send + 'static {
 pub trait Net: Debug + Send + Sync + 'static {
     /// Binds `addr`. A port of 0 lets the system choose.
     fn bind(&self, addr: SocketAddr) -> BoxFuture<'_, io::Result<Box<dyn Listener>>>;
+    /// The addresses of `host`, at least one, each with `port`.
+    fn resolve<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>>;
     /// Resolves `host` and connects to the first address that answers.
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<BoxStream>>;
 }

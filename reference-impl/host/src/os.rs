@@ -54,6 +54,21 @@ impl Net for OsNet {
         .boxed()
     }
 
+    fn resolve<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+    ) -> BoxFuture<'a, io::Result<Vec<SocketAddr>>> {
+        async move {
+            let found: Vec<_> = tokio::net::lookup_host((host, port)).await?.collect();
+            if found.is_empty() {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            Ok(found)
+        }
+        .boxed()
+    }
+
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<BoxStream>> {
         async move { OsStream::boxed(TcpStream::connect((host, port)).await?) }.boxed()
     }
