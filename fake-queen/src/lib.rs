@@ -10,6 +10,7 @@ pub mod ids;
 pub mod json;
 mod node;
 pub mod options;
+pub mod percent;
 pub mod queen;
 pub mod routes;
 pub mod store;

@@ -5,6 +5,7 @@ pub mod batch;
 pub mod change;
 pub mod configure;
 pub mod dedup;
+pub mod groups;
 pub mod kv;
 pub mod park;
 pub mod push;

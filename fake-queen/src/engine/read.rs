@@ -211,3 +211,72 @@ fn plan(
         .collect();
     (found, cold)
 }
+
+/// The first record of a lane appended at or after an instant, with its append instant, and the
+/// lane's bounds.
+///
+/// # Errors
+/// The store.
+pub async fn first_since(
+    shared: &Arc<Shared>,
+    tenant: TenantId,
+    queue: &str,
+    lane: &str,
+    instant_us: i64,
+    unknown_lane: UnknownLane,
+) -> Result<(Found, Option<(i64, i64)>), StoreError> {
+    let (found, uid, tail_start, in_tail) = {
+        let state = shared.read();
+        let found = bounds(&state, tenant, queue, lane, unknown_lane);
+        let Some(lane) = state.lane(tenant, queue, lane) else {
+            return Ok((found, None));
+        };
+        let at = lane
+            .tail
+            .partition_point(|segment| segment.created_us < instant_us);
+        let in_tail = lane
+            .tail
+            .get(at)
+            .map(|segment| (segment.base_offset, segment.created_us));
+        // Times never fall, so a later segment of the tail is the first of all.
+        if at > 0 {
+            return Ok((found, in_tail));
+        }
+        (found, lane.row.uid, lane.tail_start(), in_tail)
+    };
+    let (Some(store), true) = (&shared.store, found.log_start < tail_start) else {
+        return Ok((found, in_tail));
+    };
+    let (store, log_start) = (Arc::clone(store), found.log_start);
+    let on_disk = shared
+        .host
+        .blocking
+        .run(move || store.first_since(uid, log_start, tail_start, instant_us))
+        .await?
+        .map(|header| (header.base_offset, header.created_us));
+    Ok((found, on_disk.or(in_tail)))
+}
+
+/// When the record at `offset` was appended; `None` when it isn't there.
+///
+/// # Errors
+/// The store.
+pub async fn append_instant(
+    shared: &Arc<Shared>,
+    tenant: TenantId,
+    queue: &str,
+    lane: &str,
+    offset: i64,
+) -> Result<Option<i64>, StoreError> {
+    let want = Want {
+        queue: queue.to_owned(),
+        lane: lane.to_owned(),
+        offset,
+        max_bytes: 1,
+    };
+    let found = read(shared, tenant, &[want], 1, UnknownLane::Empty).await?;
+    Ok(found
+        .first()
+        .and_then(|found| found.segments.first())
+        .map(|segment| segment.created_us))
+}

@@ -2,6 +2,8 @@
 
 use http::Method;
 
+use crate::percent::decode;
+
 /// A route with the names in its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
@@ -125,31 +127,6 @@ impl Target {
     }
 }
 
-/// Percent-decoded. Escapes that are malformed, or no UTF-8, stay as they are.
-pub fn decode(segment: &str) -> String {
-    let bytes = segment.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let escape = (bytes[at] == b'%')
-            .then(|| segment.get(at + 1..at + 3))
-            .flatten()
-            .filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))
-            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match escape {
-            Some(byte) => {
-                out.push(byte);
-                at += 3;
-            }
-            None => {
-                out.push(bytes[at]);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8(out).unwrap_or_else(|_| segment.to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use rstest::rstest;
@@ -170,14 +147,5 @@ mod tests {
     #[case("GET", "/", Target::Unknown)]
     fn paths_name_routes(#[case] method: Method, #[case] path: &str, #[case] expected: Target) {
         assert_eq!(Target::of(&method, path), expected);
-    }
-
-    #[rstest]
-    #[case("a%2", "a%2")]
-    #[case("%zz", "%zz")]
-    #[case("%ff", "%ff")]
-    #[case("%C3%a9", "é")]
-    fn malformed_escapes_stay(#[case] segment: &str, #[case] expected: &str) {
-        assert_eq!(decode(segment), expected);
     }
 }

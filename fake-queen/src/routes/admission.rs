@@ -62,6 +62,11 @@ impl Admission {
         self.lock().enabled = enabled;
     }
 
+    /// Whether the kill switch leaves it on.
+    pub fn is_enabled(&self) -> bool {
+        self.lock().enabled
+    }
+
     /// Gives or takes a tenant's grant.
     pub fn set_granted(&self, tenant: TenantId, granted: bool) {
         let mut gate = self.lock();

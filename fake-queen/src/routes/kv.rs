@@ -7,7 +7,6 @@ use serde_json::value::RawValue;
 
 use super::Call;
 use super::admission::Kind;
-use crate::engine::batch::Batch;
 use crate::engine::change::KvRow;
 use crate::engine::kv::call::{self, KeyRow, Outcome, Precondition};
 use crate::engine::kv::parse::{self, Limits};
@@ -15,7 +14,6 @@ use crate::engine::kv::run::{self, Context};
 use crate::engine::kv::view::View;
 use crate::http::error::ApiError;
 use crate::http::reply::Reply;
-use crate::ids::TenantId;
 use crate::{json, time};
 
 /// What a call came to.
@@ -40,26 +38,34 @@ pub async fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
                 if index > 0 {
                     out.push(b',');
                 }
-                json::raw(&mut out, "{\"index\":");
-                json::uint(&mut out, index as u64);
-                json::raw(&mut out, ",\"op\":\"");
-                json::raw(&mut out, operation.name);
-                out.push(b'"');
-                write_outcome(&mut out, outcome);
-                out.push(b'}');
+                write_result(&mut out, index, operation.name, outcome);
             }
             json::raw(&mut out, "]}");
             out
         }
-        Err(lost) => {
-            let mut out = b"{\"ok\":false,\"reason\":\"kv_precondition\"".to_vec();
-            if !call.injected.omit_winner() {
-                write_precondition(&mut out, &lost, lost.index);
-            }
-            out.push(b'}');
-            out
-        }
+        Err(lost) => lost_call(call, &lost),
     }))
+}
+
+/// Appends one operation's result.
+pub fn write_result(out: &mut Vec<u8>, index: usize, op: &str, outcome: &Outcome) {
+    json::raw(out, "{\"index\":");
+    json::uint(out, index as u64);
+    json::raw(out, ",\"op\":\"");
+    json::raw(out, op);
+    out.push(b'"');
+    write_outcome(out, outcome);
+    out.push(b'}');
+}
+
+/// The answer of a call whose `required` condition was lost.
+pub fn lost_call(call: &Call<'_>, lost: &Precondition) -> Vec<u8> {
+    let mut out = b"{\"ok\":false,\"reason\":\"kv_precondition\"".to_vec();
+    if !call.injected.omit_winner() {
+        write_precondition(&mut out, lost, lost.index);
+    }
+    out.push(b'}');
+    out
 }
 
 /// The elements of a bare array, or of `operations`.
@@ -106,44 +112,14 @@ pub async fn admit_and_run(call: &Call<'_>, parsed: call::Call) -> Result<Ran, A
         .engine
         .writer()
         .write(parsed.bytes(), move |batch| {
-            let ran = run_in(batch, tenant, &parsed, truncate_get_many)?;
-            for (key, row) in ran.1 {
+            let (outcomes, writes) = run::over_batch(batch, tenant, &parsed, truncate_get_many)?;
+            for (key, row) in writes {
                 batch.put_kv(key, row);
             }
-            Ok(ran.0)
+            Ok(outcomes)
         })
         .await?;
     Ok(ran)
-}
-
-/// What a call wrote, not yet in the batch.
-pub type Writes = std::collections::BTreeMap<crate::engine::change::KvKey, Option<KvRow>>;
-
-/// Runs a call over a batch without writing to it.
-///
-/// # Errors
-/// A lost `required` condition.
-pub fn run_in(
-    batch: &mut Batch<'_>,
-    tenant: TenantId,
-    parsed: &call::Call,
-    truncate_get_many: Option<usize>,
-) -> Result<(Vec<Outcome>, Writes), Precondition> {
-    // Drawn ahead: the view borrows the batch that versions are drawn from.
-    let mut versions: Vec<u64> = parsed
-        .operations
-        .iter()
-        .filter(|operation| matches!(operation.action, call::Action::Write { .. }))
-        .map(|_| batch.next_version())
-        .collect();
-    let mut view = View::new(tenant, batch.state, Some(batch.staged_kv()));
-    let mut context = Context {
-        now_ms: batch.now.epoch_ms(),
-        next_version: &mut || versions.pop().unwrap_or_default(),
-        truncate_get_many,
-    };
-    let outcomes = run::run(parsed, &mut view, &mut context)?;
-    Ok((outcomes, view.into_writes()))
 }
 
 /// Appends the fields of an outcome, each behind a comma.

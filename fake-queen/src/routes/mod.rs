@@ -1,13 +1,26 @@
 //! The routes, one file each. A route reads its body, asks the engine, renders the answer.
 
 pub mod admission;
+pub mod auth_me;
 pub mod configure;
+pub mod fake_faults;
 pub mod fetch;
+pub mod fetch_offsets;
+pub mod groups;
 pub mod health;
 pub mod kv;
+pub mod kv_console;
+pub mod kv_path;
+pub mod kv_switch;
+pub mod partitions_changed;
 pub mod push;
 pub mod queue_delete;
+pub mod queue_depth;
+pub mod queue_detail;
 pub mod queue_list;
+pub mod status;
+pub mod status_queues;
+pub mod transaction;
 
 use std::sync::Arc;
 
@@ -57,7 +70,7 @@ impl Call<'_> {
             .split('&')
             .filter_map(|pair| pair.split_once('='))
             .find(|(key, _)| *key == name)
-            .map(|(_, value)| crate::http::target::decode(&value.replace('+', " ")))
+            .map(|(_, value)| crate::percent::decode(&value.replace('+', " ")))
     }
 }
 
@@ -114,13 +127,34 @@ pub async fn answer(node: &Arc<Node>, request: Request<Incoming>) -> Result<Repl
 async fn dispatch(call: &Call<'_>, target: Target) -> Result<Reply, ApiError> {
     match target {
         Target::Health => Ok(health::handle(call)),
+        Target::Status => Ok(status::handle()),
         Target::QueueList => Ok(queue_list::handle(call)),
+        Target::QueueDetail(name) => queue_detail::handle(call, &name),
+        Target::QueueDepth(name) => queue_depth::handle(call, &name),
         Target::QueueDelete(name) => queue_delete::handle(call, &name).await,
+        Target::StatusQueues => Ok(status_queues::list(call)),
+        Target::StatusQueue(name) => status_queues::one(call, &name),
         Target::Configure => configure::handle(call).await,
         Target::Push => push::handle(call).await,
         Target::Fetch => fetch::handle(call).await,
+        Target::FetchOffsets => fetch_offsets::handle(call).await,
+        Target::PartitionsChanged => partitions_changed::handle(call),
         Target::Kv => kv::handle(call).await,
-        _ => Err(ApiError::NoSuchRoute),
+        Target::KvPath {
+            method,
+            namespace,
+            key,
+        } => kv_path::handle(call, &method, &namespace, &key).await,
+        Target::KvNamespaces => kv_console::namespaces(call),
+        Target::KvList => kv_console::list(call),
+        Target::KvSwitch => kv_switch::handle(call),
+        Target::Transaction => transaction::handle(call).await,
+        Target::AuthMe => Ok(auth_me::handle(call)),
+        Target::Groups => groups::list(call).await,
+        Target::GroupsLagging => groups::lagging(call).await,
+        Target::Group(name) => groups::one(call, &name).await,
+        Target::FakeFaults(method) => fake_faults::handle(call, &method),
+        Target::Unknown => Err(ApiError::NoSuchRoute),
     }
 }
 

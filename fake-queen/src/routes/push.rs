@@ -131,7 +131,8 @@ pub async fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 impl Item<'_> {
-    fn add_to(&self, grouper: &mut Grouper, call: &Call<'_>) {
+    /// Adds it to the groups of its call.
+    pub fn add_to(&self, grouper: &mut Grouper, call: &Call<'_>) {
         let lane = self.partition.as_ref().map_or(DEFAULT_LANE, |text| &text.0);
         let id = self.transaction_id.as_ref().map(|text| &*text.0);
         grouper.add(call.tenant, &self.queue, lane, id, self.payload.get());

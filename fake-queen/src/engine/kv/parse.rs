@@ -161,7 +161,11 @@ struct RawOperation<'a> {
     max: Option<&'a RawValue>,
 }
 
-fn present<'de, D: serde::Deserializer<'de>>(de: D) -> Result<Option<&'de RawValue>, D::Error> {
+/// Reads a field whose `null` is a value, so that only absence is `None`.
+///
+/// # Errors
+/// The JSON.
+pub fn present<'de, D: serde::Deserializer<'de>>(de: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(de).map(Some)
 }
 

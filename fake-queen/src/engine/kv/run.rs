@@ -1,11 +1,14 @@
 //! Running a KV call over a view: single-key operations in key order, then bulk reads, which so see
 //! the call's own writes (contract section 7.3).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::call::{Action, Call, KeyRow, Loss, Operation, Outcome, Precondition, Write};
 use super::view::View;
+use crate::engine::batch::Batch;
 use crate::engine::change::{KvKey, KvRow};
+use crate::ids::TenantId;
 
 /// Data that one call may read in bulk.
 const READ_BUDGET_BYTES: usize = 4 << 20;
@@ -51,6 +54,37 @@ pub fn run(
             done.or_else(|| bulk(operation, view, context, &mut budget))
         })
         .collect())
+}
+
+/// What a call wrote.
+pub type Writes = BTreeMap<KvKey, Option<KvRow>>;
+
+/// Runs `call` over a batch, and returns what it wrote instead of staging it.
+///
+/// # Errors
+/// A lost `required` condition.
+pub fn over_batch(
+    batch: &mut Batch<'_>,
+    tenant: TenantId,
+    call: &Call,
+    truncate_get_many: Option<usize>,
+) -> Result<(Vec<Outcome>, Writes), Precondition> {
+    // Drawn ahead, because the view borrows the batch that versions are drawn from.
+    let mut versions: Vec<u64> = call
+        .operations
+        .iter()
+        .filter(|operation| matches!(operation.action, Action::Write { .. }))
+        .map(|_| batch.next_version())
+        .collect();
+    let mut view = View::new(tenant, batch.state, Some(batch.staged_kv()));
+    let mut context = Context {
+        now_ms: batch.now.epoch_ms(),
+        // One was drawn for each write.
+        next_version: &mut || versions.pop().unwrap_or_default(),
+        truncate_get_many,
+    };
+    let outcomes = run(call, &mut view, &mut context)?;
+    Ok((outcomes, view.into_writes()))
 }
 
 fn single(
