@@ -98,16 +98,16 @@ class Roles:
             if len(matches) > 1:
                 self.faults.append(f"{path}: matched by {' and '.join(matches)}")
         if base[0].isupper():
-            return "Opaque", None
+            return None, None
         if entity is not None:
             if entity not in ENTITY_ROLES:
                 self.faults.append(f"{path}: unknown entityType {entity}")
-            return ENTITY_ROLES.get(entity, "Opaque"), None
+            return ENTITY_ROLES.get(entity), None
         self.used.update(matches)
         if said is None:
             if base in MUST_BE_SAID:
                 self.faults.append(f"{path}: {base} with neither a role nor \"Opaque\"")
-            return "Opaque", None
+            return None, None
         role, _, decider = said.partition(" by ")
         allowed = ROLE_TYPES.get(role, {"string"})
         if allowed is not None and base not in allowed:
@@ -179,7 +179,7 @@ class Writer:
             text += f".nullable({versions(field['nullableVersions'])})"
         if "tag" in field:
             text += f".tagged({field['tag']}, {versions(field['taggedVersions'])})"
-        if role != "Opaque":
+        if role:
             text += f".role(Role::{role})"
         if decider:
             text += f".decided_by(\"{decider}\")"
@@ -255,4 +255,5 @@ def main():
         (out / name).write_text(text)
 
 
-main()
+if __name__ == "__main__":
+    main()

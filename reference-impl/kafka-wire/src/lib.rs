@@ -11,8 +11,10 @@ mod cursor;
 pub mod error_code;
 pub mod frame;
 pub mod header;
+pub mod names;
 pub mod records;
 pub mod schema;
+pub mod splice;
 pub mod walk;
 
 pub use api::{ApiKey, VersionRange, Windows};

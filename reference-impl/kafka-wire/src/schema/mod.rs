@@ -158,7 +158,7 @@ mod build {
             tag: None,
             kind,
             array: false,
-            role: Role::Opaque,
+            role: Role::Plain,
             decided_by: None,
         }
     }

@@ -19,6 +19,8 @@ macro_rules! roles {
 }
 
 roles! {
+    /// Nothing was said: numbers, flags and structures. Never on a string, bytes or a uuid.
+    Plain,
     /// Looked at and found to mean nothing to a door.
     Opaque,
     /// A topic name.

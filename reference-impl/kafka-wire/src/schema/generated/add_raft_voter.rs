@@ -5,7 +5,7 @@ use super::super::build::*;
 static REQUEST_LISTENER: Struct = Struct {
     name: "Listener",
     fields: &[
-        field("Name", from(0), String),
+        field("Name", from(0), String).role(Role::Opaque),
         field("Host", from(0), String).role(Role::Host),
         field("Port", from(0), Uint16).role(Role::Port),
     ],
@@ -19,7 +19,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
         field("ClusterId", from(0), String).nullable(from(0)).role(Role::ClusterId),
         field("TimeoutMs", from(0), Int32),
         field("VoterId", from(0), Int32).role(Role::NodeId),
-        field("VoterDirectoryId", from(0), Uuid),
+        field("VoterDirectoryId", from(0), Uuid).role(Role::Opaque),
         field("Listeners", from(0), Struct(&REQUEST_LISTENER)).array(),
         field("AckWhenCommitted", from(1), Bool),
     ],

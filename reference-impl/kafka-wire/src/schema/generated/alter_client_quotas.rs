@@ -5,7 +5,7 @@ use super::super::build::*;
 static REQUEST_ENTITY_DATA: Struct = Struct {
     name: "EntityData",
     fields: &[
-        field("EntityType", from(0), String),
+        field("EntityType", from(0), String).role(Role::Opaque),
         field("EntityName", from(0), String).nullable(from(0)).role(Role::QuotaEntityName).decided_by("EntityType"),
     ],
 };
@@ -13,7 +13,7 @@ static REQUEST_ENTITY_DATA: Struct = Struct {
 static REQUEST_OP_DATA: Struct = Struct {
     name: "OpData",
     fields: &[
-        field("Key", from(0), String),
+        field("Key", from(0), String).role(Role::Opaque),
         field("Value", from(0), Float64),
         field("Remove", from(0), Bool),
     ],
@@ -40,7 +40,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
 static RESPONSE_ENTITY_DATA: Struct = Struct {
     name: "EntityData",
     fields: &[
-        field("EntityType", from(0), String),
+        field("EntityType", from(0), String).role(Role::Opaque),
         field("EntityName", from(0), String).nullable(from(0)).role(Role::QuotaEntityName).decided_by("EntityType"),
     ],
 };

@@ -13,7 +13,7 @@ static REQUEST_ALTER_REPLICA_LOG_DIR_TOPIC: Struct = Struct {
 static REQUEST_ALTER_REPLICA_LOG_DIR: Struct = Struct {
     name: "AlterReplicaLogDir",
     fields: &[
-        field("Path", from(0), String),
+        field("Path", from(0), String).role(Role::Opaque),
         field("Topics", from(0), Struct(&REQUEST_ALTER_REPLICA_LOG_DIR_TOPIC)).array(),
     ],
 };

@@ -7,8 +7,8 @@ pub(in crate::schema) static REQUEST: Message = Message {
     versions: to(0, 5),
     flexible: from(3),
     fields: &[
-        field("ClientSoftwareName", from(3), String),
-        field("ClientSoftwareVersion", from(3), String),
+        field("ClientSoftwareName", from(3), String).role(Role::Opaque),
+        field("ClientSoftwareVersion", from(3), String).role(Role::Opaque),
         field("ClusterId", from(5), String).nullable(from(5)).role(Role::ClusterId),
         field("NodeId", from(5), Int32).role(Role::NodeId),
     ],
@@ -26,7 +26,7 @@ static RESPONSE_API_VERSION: Struct = Struct {
 static RESPONSE_SUPPORTED_FEATURE_KEY: Struct = Struct {
     name: "SupportedFeatureKey",
     fields: &[
-        field("Name", from(3), String),
+        field("Name", from(3), String).role(Role::Opaque),
         field("MinVersion", from(3), Int16),
         field("MaxVersion", from(3), Int16),
     ],
@@ -35,7 +35,7 @@ static RESPONSE_SUPPORTED_FEATURE_KEY: Struct = Struct {
 static RESPONSE_FINALIZED_FEATURE_KEY: Struct = Struct {
     name: "FinalizedFeatureKey",
     fields: &[
-        field("Name", from(3), String),
+        field("Name", from(3), String).role(Role::Opaque),
         field("MaxVersionLevel", from(3), Int16),
         field("MinVersionLevel", from(3), Int16),
     ],

@@ -20,7 +20,7 @@ static REQUEST_TOPIC_DATA: Struct = Struct {
 static REQUEST_DIRECTORY_DATA: Struct = Struct {
     name: "DirectoryData",
     fields: &[
-        field("Id", from(0), Uuid),
+        field("Id", from(0), Uuid).role(Role::Opaque),
         field("Topics", from(0), Struct(&REQUEST_TOPIC_DATA)).array(),
     ],
 };
@@ -55,7 +55,7 @@ static RESPONSE_TOPIC_DATA: Struct = Struct {
 static RESPONSE_DIRECTORY_DATA: Struct = Struct {
     name: "DirectoryData",
     fields: &[
-        field("Id", from(0), Uuid),
+        field("Id", from(0), Uuid).role(Role::Opaque),
         field("Topics", from(0), Struct(&RESPONSE_TOPIC_DATA)).array(),
     ],
 };

@@ -6,7 +6,7 @@ static REQUEST_PARTITION_DATA: Struct = Struct {
     name: "PartitionData",
     fields: &[
         field("PartitionIndex", from(0), Int32),
-        field("VoterDirectoryId", from(1), Uuid),
+        field("VoterDirectoryId", from(1), Uuid).role(Role::Opaque),
         field("LeaderId", from(0), Int32).role(Role::NodeId),
         field("LeaderEpoch", from(0), Int32),
     ],
@@ -23,7 +23,7 @@ static REQUEST_TOPIC_DATA: Struct = Struct {
 static REQUEST_LEADER_ENDPOINT: Struct = Struct {
     name: "LeaderEndpoint",
     fields: &[
-        field("Name", from(1), String),
+        field("Name", from(1), String).role(Role::Opaque),
         field("Host", from(1), String).role(Role::Host),
         field("Port", from(1), Uint16).role(Role::Port),
     ],

@@ -12,8 +12,8 @@ pub(in crate::schema) static REQUEST: Message = Message {
         field("CurrentMetadataOffset", from(0), Int64),
         field("WantFence", from(0), Bool),
         field("WantShutDown", from(0), Bool),
-        field("OfflineLogDirs", from(1), Uuid).array().tagged(0, from(1)),
-        field("CordonedLogDirs", from(2), Uuid).array().nullable(from(2)).tagged(1, from(2)),
+        field("OfflineLogDirs", from(1), Uuid).array().tagged(0, from(1)).role(Role::Opaque),
+        field("CordonedLogDirs", from(2), Uuid).array().nullable(from(2)).tagged(1, from(2)).role(Role::Opaque),
     ],
 };
 

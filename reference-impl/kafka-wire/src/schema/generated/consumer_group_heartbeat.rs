@@ -19,11 +19,11 @@ pub(in crate::schema) static REQUEST: Message = Message {
         field("MemberId", from(0), String).role(Role::MemberId),
         field("MemberEpoch", from(0), Int32),
         field("InstanceId", from(0), String).nullable(from(0)).role(Role::InstanceId),
-        field("RackId", from(0), String).nullable(from(0)),
+        field("RackId", from(0), String).nullable(from(0)).role(Role::Opaque),
         field("RebalanceTimeoutMs", from(0), Int32),
         field("SubscribedTopicNames", from(0), String).array().nullable(from(0)).role(Role::Topic),
         field("SubscribedTopicRegex", from(1), String).nullable(from(1)).role(Role::TopicRegex),
-        field("ServerAssignor", from(0), String).nullable(from(0)),
+        field("ServerAssignor", from(0), String).nullable(from(0)).role(Role::Opaque),
         field("TopicPartitions", from(0), Struct(&REQUEST_TOPIC_PARTITIONS)).array().nullable(from(0)),
     ],
 };

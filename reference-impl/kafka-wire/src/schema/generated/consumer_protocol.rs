@@ -16,10 +16,10 @@ pub(in crate::schema) static SUBSCRIPTION: Message = Message {
     flexible: NONE,
     fields: &[
         field("Topics", from(0), String).array().role(Role::Topic),
-        field("UserData", from(0), Bytes).nullable(from(0)),
+        field("UserData", from(0), Bytes).nullable(from(0)).role(Role::Opaque),
         field("OwnedPartitions", from(1), Struct(&SUBSCRIPTION_TOPIC_PARTITION)).array(),
         field("GenerationId", from(2), Int32),
-        field("RackId", from(3), String).nullable(from(3)),
+        field("RackId", from(3), String).nullable(from(3)).role(Role::Opaque),
     ],
 };
 
@@ -37,6 +37,6 @@ pub(in crate::schema) static ASSIGNMENT: Message = Message {
     flexible: NONE,
     fields: &[
         field("AssignedPartitions", from(0), Struct(&ASSIGNMENT_TOPIC_PARTITION)).array(),
-        field("UserData", from(0), Bytes).nullable(from(0)),
+        field("UserData", from(0), Bytes).nullable(from(0)).role(Role::Opaque),
     ],
 };

@@ -5,7 +5,7 @@ use super::super::build::*;
 static REQUEST_LISTENER: Struct = Struct {
     name: "Listener",
     fields: &[
-        field("Name", from(0), String),
+        field("Name", from(0), String).role(Role::Opaque),
         field("Host", from(0), String).role(Role::Host),
         field("Port", from(0), Uint16).role(Role::Port),
         field("SecurityProtocol", from(0), Int16),
@@ -15,7 +15,7 @@ static REQUEST_LISTENER: Struct = Struct {
 static REQUEST_FEATURE: Struct = Struct {
     name: "Feature",
     fields: &[
-        field("Name", from(0), String),
+        field("Name", from(0), String).role(Role::Opaque),
         field("MinSupportedVersion", from(0), Int16),
         field("MaxSupportedVersion", from(0), Int16),
     ],
@@ -27,7 +27,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
     flexible: from(0),
     fields: &[
         field("ControllerId", from(0), Int32).role(Role::NodeId),
-        field("IncarnationId", from(0), Uuid),
+        field("IncarnationId", from(0), Uuid).role(Role::Opaque),
         field("ZkMigrationReady", from(0), Bool),
         field("Listeners", from(0), Struct(&REQUEST_LISTENER)).array(),
         field("Features", from(0), Struct(&REQUEST_FEATURE)).array(),

@@ -5,7 +5,7 @@ use super::super::build::*;
 static REQUEST_CREATABLE_RENEWERS: Struct = Struct {
     name: "CreatableRenewers",
     fields: &[
-        field("PrincipalType", from(0), String),
+        field("PrincipalType", from(0), String).role(Role::Opaque),
         field("PrincipalName", from(0), String).role(Role::User),
     ],
 };
@@ -15,7 +15,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
     versions: to(1, 3),
     flexible: from(2),
     fields: &[
-        field("OwnerPrincipalType", from(3), String).nullable(from(3)),
+        field("OwnerPrincipalType", from(3), String).nullable(from(3)).role(Role::Opaque),
         field("OwnerPrincipalName", from(3), String).nullable(from(3)).role(Role::User),
         field("Renewers", from(0), Struct(&REQUEST_CREATABLE_RENEWERS)).array(),
         field("MaxLifetimeMs", from(0), Int64),
@@ -28,14 +28,14 @@ pub(in crate::schema) static RESPONSE: Message = Message {
     flexible: from(2),
     fields: &[
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
-        field("PrincipalType", from(0), String),
+        field("PrincipalType", from(0), String).role(Role::Opaque),
         field("PrincipalName", from(0), String).role(Role::User),
-        field("TokenRequesterPrincipalType", from(3), String),
+        field("TokenRequesterPrincipalType", from(3), String).role(Role::Opaque),
         field("TokenRequesterPrincipalName", from(3), String).role(Role::User),
         field("IssueTimestampMs", from(0), Int64),
         field("ExpiryTimestampMs", from(0), Int64),
         field("MaxTimestampMs", from(0), Int64),
-        field("TokenId", from(0), String),
+        field("TokenId", from(0), String).role(Role::Opaque),
         field("Hmac", from(0), Bytes).role(Role::Secret),
         field("ThrottleTimeMs", from(0), Int32).role(Role::ThrottleMs),
     ],

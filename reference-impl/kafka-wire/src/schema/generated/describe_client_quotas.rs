@@ -5,7 +5,7 @@ use super::super::build::*;
 static REQUEST_COMPONENT_DATA: Struct = Struct {
     name: "ComponentData",
     fields: &[
-        field("EntityType", from(0), String),
+        field("EntityType", from(0), String).role(Role::Opaque),
         field("MatchType", from(0), Int8),
         field("Match", from(0), String).nullable(from(0)).role(Role::QuotaEntityName).decided_by("EntityType"),
     ],
@@ -24,7 +24,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
 static RESPONSE_ENTITY_DATA: Struct = Struct {
     name: "EntityData",
     fields: &[
-        field("EntityType", from(0), String),
+        field("EntityType", from(0), String).role(Role::Opaque),
         field("EntityName", from(0), String).nullable(from(0)).role(Role::QuotaEntityName).decided_by("EntityType"),
     ],
 };
@@ -32,7 +32,7 @@ static RESPONSE_ENTITY_DATA: Struct = Struct {
 static RESPONSE_VALUE_DATA: Struct = Struct {
     name: "ValueData",
     fields: &[
-        field("Key", from(0), String),
+        field("Key", from(0), String).role(Role::Opaque),
         field("Value", from(0), Float64),
     ],
 };

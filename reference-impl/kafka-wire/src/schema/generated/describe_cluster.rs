@@ -19,7 +19,7 @@ static RESPONSE_DESCRIBE_CLUSTER_BROKER: Struct = Struct {
         field("BrokerId", from(0), Int32).role(Role::NodeId),
         field("Host", from(0), String).role(Role::Host),
         field("Port", from(0), Int32).role(Role::Port),
-        field("Rack", from(0), String).nullable(from(0)),
+        field("Rack", from(0), String).nullable(from(0)).role(Role::Opaque),
         field("IsFenced", from(2), Bool),
     ],
 };

@@ -41,7 +41,7 @@ static RESPONSE_DESCRIBE_CONFIGS_RESOURCE_RESULT: Struct = Struct {
         field("IsSensitive", from(0), Bool),
         field("Synonyms", from(1), Struct(&RESPONSE_DESCRIBE_CONFIGS_SYNONYM)).array(),
         field("ConfigType", from(3), Int8),
-        field("Documentation", from(3), String).nullable(from(0)),
+        field("Documentation", from(3), String).nullable(from(0)).role(Role::Opaque),
     ],
 };
 

@@ -5,7 +5,7 @@ use super::super::build::*;
 static REQUEST_DESCRIBE_DELEGATION_TOKEN_OWNER: Struct = Struct {
     name: "DescribeDelegationTokenOwner",
     fields: &[
-        field("PrincipalType", from(0), String),
+        field("PrincipalType", from(0), String).role(Role::Opaque),
         field("PrincipalName", from(0), String).role(Role::User),
     ],
 };
@@ -22,7 +22,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
 static RESPONSE_DESCRIBED_DELEGATION_TOKEN_RENEWER: Struct = Struct {
     name: "DescribedDelegationTokenRenewer",
     fields: &[
-        field("PrincipalType", from(0), String),
+        field("PrincipalType", from(0), String).role(Role::Opaque),
         field("PrincipalName", from(0), String).role(Role::User),
     ],
 };
@@ -30,14 +30,14 @@ static RESPONSE_DESCRIBED_DELEGATION_TOKEN_RENEWER: Struct = Struct {
 static RESPONSE_DESCRIBED_DELEGATION_TOKEN: Struct = Struct {
     name: "DescribedDelegationToken",
     fields: &[
-        field("PrincipalType", from(0), String),
+        field("PrincipalType", from(0), String).role(Role::Opaque),
         field("PrincipalName", from(0), String).role(Role::User),
-        field("TokenRequesterPrincipalType", from(3), String),
+        field("TokenRequesterPrincipalType", from(3), String).role(Role::Opaque),
         field("TokenRequesterPrincipalName", from(3), String).role(Role::User),
         field("IssueTimestamp", from(0), Int64),
         field("ExpiryTimestamp", from(0), Int64),
         field("MaxTimestamp", from(0), Int64),
-        field("TokenId", from(0), String),
+        field("TokenId", from(0), String).role(Role::Opaque),
         field("Hmac", from(0), Bytes).role(Role::Secret),
         field("Renewers", from(0), Struct(&RESPONSE_DESCRIBED_DELEGATION_TOKEN_RENEWER)).array(),
     ],

@@ -41,7 +41,7 @@ static RESPONSE_DESCRIBE_LOG_DIRS_RESULT: Struct = Struct {
     name: "DescribeLogDirsResult",
     fields: &[
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
-        field("LogDir", from(0), String),
+        field("LogDir", from(0), String).role(Role::Opaque),
         field("Topics", from(0), Struct(&RESPONSE_DESCRIBE_LOG_DIRS_TOPIC)).array(),
         field("TotalBytes", from(4), Int64),
         field("UsableBytes", from(4), Int64),

@@ -30,7 +30,7 @@ static RESPONSE_REPLICA_STATE: Struct = Struct {
     name: "ReplicaState",
     fields: &[
         field("ReplicaId", from(0), Int32).role(Role::NodeId),
-        field("ReplicaDirectoryId", from(2), Uuid),
+        field("ReplicaDirectoryId", from(2), Uuid).role(Role::Opaque),
         field("LogEndOffset", from(0), Int64),
         field("LastFetchTimestamp", from(1), Int64),
         field("LastCaughtUpTimestamp", from(1), Int64),
@@ -62,7 +62,7 @@ static RESPONSE_TOPIC_DATA: Struct = Struct {
 static RESPONSE_LISTENER: Struct = Struct {
     name: "Listener",
     fields: &[
-        field("Name", from(2), String),
+        field("Name", from(2), String).role(Role::Opaque),
         field("Host", from(2), String).role(Role::Host),
         field("Port", from(2), Uint16).role(Role::Port),
     ],

@@ -24,7 +24,7 @@ static RESPONSE_TRANSACTION_STATE: Struct = Struct {
     fields: &[
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
         field("TransactionalId", from(0), String).role(Role::TransactionalId),
-        field("TransactionState", from(0), String),
+        field("TransactionState", from(0), String).role(Role::Opaque),
         field("TransactionTimeoutMs", from(0), Int32),
         field("TransactionStartTimeMs", from(0), Int64),
         field("ProducerId", from(0), Int64).role(Role::ProducerId),

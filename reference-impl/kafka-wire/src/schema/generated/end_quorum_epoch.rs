@@ -6,7 +6,7 @@ static REQUEST_REPLICA_INFO: Struct = Struct {
     name: "ReplicaInfo",
     fields: &[
         field("CandidateId", from(1), Int32).role(Role::NodeId),
-        field("CandidateDirectoryId", from(1), Uuid),
+        field("CandidateDirectoryId", from(1), Uuid).role(Role::Opaque),
     ],
 };
 
@@ -32,7 +32,7 @@ static REQUEST_TOPIC_DATA: Struct = Struct {
 static REQUEST_LEADER_ENDPOINT: Struct = Struct {
     name: "LeaderEndpoint",
     fields: &[
-        field("Name", from(1), String),
+        field("Name", from(1), String).role(Role::Opaque),
         field("Host", from(1), String).role(Role::Host),
         field("Port", from(1), Uint16).role(Role::Port),
     ],

@@ -19,7 +19,7 @@ static REQUEST_FETCH_PARTITION: Struct = Struct {
         field("LastFetchedEpoch", from(12), Int32),
         field("LogStartOffset", from(5), Int64),
         field("PartitionMaxBytes", from(0), Int32),
-        field("ReplicaDirectoryId", from(17), Uuid).tagged(0, from(17)),
+        field("ReplicaDirectoryId", from(17), Uuid).tagged(0, from(17)).role(Role::Opaque),
         field("HighWatermark", from(18), Int64).tagged(1, from(18)),
     ],
 };
@@ -58,7 +58,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
         field("SessionEpoch", from(7), Int32),
         field("Topics", from(0), Struct(&REQUEST_FETCH_TOPIC)).array(),
         field("ForgottenTopicsData", from(7), Struct(&REQUEST_FORGOTTEN_TOPIC)).array(),
-        field("RackId", from(11), String),
+        field("RackId", from(11), String).role(Role::Opaque),
     ],
 };
 
@@ -126,7 +126,7 @@ static RESPONSE_NODE_ENDPOINT: Struct = Struct {
         field("NodeId", from(16), Int32).role(Role::NodeId),
         field("Host", from(16), String).role(Role::Host),
         field("Port", from(16), Int32).role(Role::Port),
-        field("Rack", from(16), String).nullable(from(16)),
+        field("Rack", from(16), String).nullable(from(16)).role(Role::Opaque),
     ],
 };
 

@@ -17,7 +17,7 @@ static REQUEST_PARTITION_SNAPSHOT: Struct = Struct {
         field("CurrentLeaderEpoch", from(0), Int32),
         field("SnapshotId", from(0), Struct(&REQUEST_SNAPSHOT_ID)),
         field("Position", from(0), Int64),
-        field("ReplicaDirectoryId", from(1), Uuid).tagged(0, from(1)),
+        field("ReplicaDirectoryId", from(1), Uuid).tagged(0, from(1)).role(Role::Opaque),
     ],
 };
 

@@ -7,7 +7,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
     versions: to(0, 0),
     flexible: from(0),
     fields: &[
-        field("ClientInstanceId", from(0), Uuid),
+        field("ClientInstanceId", from(0), Uuid).role(Role::Opaque),
     ],
 };
 
@@ -18,12 +18,12 @@ pub(in crate::schema) static RESPONSE: Message = Message {
     fields: &[
         field("ThrottleTimeMs", from(0), Int32).role(Role::ThrottleMs),
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
-        field("ClientInstanceId", from(0), Uuid),
+        field("ClientInstanceId", from(0), Uuid).role(Role::Opaque),
         field("SubscriptionId", from(0), Int32),
         field("AcceptedCompressionTypes", from(0), Int8).array(),
         field("PushIntervalMs", from(0), Int32),
         field("TelemetryMaxBytes", from(0), Int32),
         field("DeltaTemporality", from(0), Bool),
-        field("RequestedMetrics", from(0), String).array(),
+        field("RequestedMetrics", from(0), String).array().role(Role::Opaque),
     ],
 };

@@ -5,7 +5,7 @@ use super::super::build::*;
 static REQUEST_JOIN_GROUP_REQUEST_PROTOCOL: Struct = Struct {
     name: "JoinGroupRequestProtocol",
     fields: &[
-        field("Name", from(0), String),
+        field("Name", from(0), String).role(Role::Opaque),
         field("Metadata", from(0), Bytes).role(Role::ConsumerProtocolSubscription).decided_by("ProtocolType"),
     ],
 };
@@ -20,9 +20,9 @@ pub(in crate::schema) static REQUEST: Message = Message {
         field("RebalanceTimeoutMs", from(1), Int32),
         field("MemberId", from(0), String).role(Role::MemberId),
         field("GroupInstanceId", from(5), String).nullable(from(5)).role(Role::InstanceId),
-        field("ProtocolType", from(0), String),
+        field("ProtocolType", from(0), String).role(Role::Opaque),
         field("Protocols", from(0), Struct(&REQUEST_JOIN_GROUP_REQUEST_PROTOCOL)).array(),
-        field("Reason", from(8), String).nullable(from(8)),
+        field("Reason", from(8), String).nullable(from(8)).role(Role::Opaque),
     ],
 };
 
@@ -43,8 +43,8 @@ pub(in crate::schema) static RESPONSE: Message = Message {
         field("ThrottleTimeMs", from(2), Int32).role(Role::ThrottleMs),
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
         field("GenerationId", from(0), Int32),
-        field("ProtocolType", from(7), String).nullable(from(7)),
-        field("ProtocolName", from(0), String).nullable(from(7)),
+        field("ProtocolType", from(7), String).nullable(from(7)).role(Role::Opaque),
+        field("ProtocolName", from(0), String).nullable(from(7)).role(Role::Opaque),
         field("Leader", from(0), String).role(Role::MemberId),
         field("SkipAssignment", from(9), Bool),
         field("MemberId", from(0), String).role(Role::MemberId),

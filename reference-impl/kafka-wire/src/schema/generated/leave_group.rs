@@ -7,7 +7,7 @@ static REQUEST_MEMBER_IDENTITY: Struct = Struct {
     fields: &[
         field("MemberId", from(3), String).role(Role::MemberId),
         field("GroupInstanceId", from(3), String).nullable(from(3)).role(Role::InstanceId),
-        field("Reason", from(5), String).nullable(from(5)),
+        field("Reason", from(5), String).nullable(from(5)).role(Role::Opaque),
     ],
 };
 

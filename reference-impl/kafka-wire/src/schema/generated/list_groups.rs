@@ -7,8 +7,8 @@ pub(in crate::schema) static REQUEST: Message = Message {
     versions: to(0, 5),
     flexible: from(3),
     fields: &[
-        field("StatesFilter", from(4), String).array(),
-        field("TypesFilter", from(5), String).array(),
+        field("StatesFilter", from(4), String).array().role(Role::Opaque),
+        field("TypesFilter", from(5), String).array().role(Role::Opaque),
     ],
 };
 
@@ -16,9 +16,9 @@ static RESPONSE_LISTED_GROUP: Struct = Struct {
     name: "ListedGroup",
     fields: &[
         field("GroupId", from(0), String).role(Role::Group),
-        field("ProtocolType", from(0), String),
-        field("GroupState", from(4), String),
-        field("GroupType", from(5), String),
+        field("ProtocolType", from(0), String).role(Role::Opaque),
+        field("GroupState", from(4), String).role(Role::Opaque),
+        field("GroupType", from(5), String).role(Role::Opaque),
     ],
 };
 

@@ -7,7 +7,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
     versions: to(0, 2),
     flexible: from(0),
     fields: &[
-        field("StateFilters", from(0), String).array(),
+        field("StateFilters", from(0), String).array().role(Role::Opaque),
         field("ProducerIdFilters", from(0), Int64).array().role(Role::ProducerId),
         field("DurationFilter", from(1), Int64),
         field("TransactionalIdPattern", from(2), String).nullable(from(2)).role(Role::TransactionalIdRegex),
@@ -19,7 +19,7 @@ static RESPONSE_TRANSACTION_STATE: Struct = Struct {
     fields: &[
         field("TransactionalId", from(0), String).role(Role::TransactionalId),
         field("ProducerId", from(0), Int64).role(Role::ProducerId),
-        field("TransactionState", from(0), String),
+        field("TransactionState", from(0), String).role(Role::Opaque),
     ],
 };
 
@@ -30,7 +30,7 @@ pub(in crate::schema) static RESPONSE: Message = Message {
     fields: &[
         field("ThrottleTimeMs", from(0), Int32).role(Role::ThrottleMs),
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
-        field("UnknownStateFilters", from(0), String).array(),
+        field("UnknownStateFilters", from(0), String).array().role(Role::Opaque),
         field("TransactionStates", from(0), Struct(&RESPONSE_TRANSACTION_STATE)).array(),
     ],
 };

@@ -28,7 +28,7 @@ static RESPONSE_METADATA_RESPONSE_BROKER: Struct = Struct {
         field("NodeId", from(0), Int32).role(Role::NodeId),
         field("Host", from(0), String).role(Role::Host),
         field("Port", from(0), Int32).role(Role::Port),
-        field("Rack", from(1), String).nullable(from(1)),
+        field("Rack", from(1), String).nullable(from(1)).role(Role::Opaque),
     ],
 };
 

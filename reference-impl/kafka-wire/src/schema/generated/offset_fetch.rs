@@ -47,7 +47,7 @@ static RESPONSE_OFFSET_FETCH_RESPONSE_PARTITION: Struct = Struct {
         field("PartitionIndex", to(0, 7), Int32),
         field("CommittedOffset", to(0, 7), Int64),
         field("CommittedLeaderEpoch", to(5, 7), Int32),
-        field("Metadata", to(0, 7), String).nullable(to(0, 7)),
+        field("Metadata", to(0, 7), String).nullable(to(0, 7)).role(Role::Opaque),
         field("ErrorCode", to(0, 7), Int16).role(Role::ErrorCode),
     ],
 };
@@ -66,7 +66,7 @@ static RESPONSE_OFFSET_FETCH_RESPONSE_PARTITIONS: Struct = Struct {
         field("PartitionIndex", from(8), Int32),
         field("CommittedOffset", from(8), Int64),
         field("CommittedLeaderEpoch", from(8), Int32),
-        field("Metadata", from(8), String).nullable(from(8)),
+        field("Metadata", from(8), String).nullable(from(8)).role(Role::Opaque),
         field("ErrorCode", from(8), Int16).role(Role::ErrorCode),
     ],
 };

@@ -76,7 +76,7 @@ static RESPONSE_NODE_ENDPOINT: Struct = Struct {
         field("NodeId", from(10), Int32).role(Role::NodeId),
         field("Host", from(10), String).role(Role::Host),
         field("Port", from(10), Int32).role(Role::Port),
-        field("Rack", from(10), String).nullable(from(10)),
+        field("Rack", from(10), String).nullable(from(10)).role(Role::Opaque),
     ],
 };
 

@@ -7,11 +7,11 @@ pub(in crate::schema) static REQUEST: Message = Message {
     versions: to(0, 0),
     flexible: from(0),
     fields: &[
-        field("ClientInstanceId", from(0), Uuid),
+        field("ClientInstanceId", from(0), Uuid).role(Role::Opaque),
         field("SubscriptionId", from(0), Int32),
         field("Terminating", from(0), Bool),
         field("CompressionType", from(0), Int8),
-        field("Metrics", from(0), Bytes),
+        field("Metrics", from(0), Bytes).role(Role::Opaque),
     ],
 };
 

@@ -9,7 +9,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
     fields: &[
         field("ClusterId", from(0), String).nullable(from(0)).role(Role::ClusterId),
         field("VoterId", from(0), Int32).role(Role::NodeId),
-        field("VoterDirectoryId", from(0), Uuid),
+        field("VoterDirectoryId", from(0), Uuid).role(Role::Opaque),
     ],
 };
 

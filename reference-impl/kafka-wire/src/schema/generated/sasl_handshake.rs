@@ -7,7 +7,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
     versions: to(0, 1),
     flexible: NONE,
     fields: &[
-        field("Mechanism", from(0), String),
+        field("Mechanism", from(0), String).role(Role::Opaque),
     ],
 };
 
@@ -17,6 +17,6 @@ pub(in crate::schema) static RESPONSE: Message = Message {
     flexible: NONE,
     fields: &[
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
-        field("Mechanisms", from(0), String).array(),
+        field("Mechanisms", from(0), String).array().role(Role::Opaque),
     ],
 };

@@ -101,7 +101,7 @@ static RESPONSE_NODE_ENDPOINT: Struct = Struct {
         field("NodeId", from(0), Int32).role(Role::NodeId),
         field("Host", from(0), String).role(Role::Host),
         field("Port", from(0), Int32).role(Role::Port),
-        field("Rack", from(0), String).nullable(from(0)),
+        field("Rack", from(0), String).nullable(from(0)).role(Role::Opaque),
     ],
 };
 

@@ -10,7 +10,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
         field("GroupId", from(0), String).role(Role::Group),
         field("MemberId", from(0), String).role(Role::MemberId),
         field("MemberEpoch", from(0), Int32),
-        field("RackId", from(0), String).nullable(from(0)),
+        field("RackId", from(0), String).nullable(from(0)).role(Role::Opaque),
         field("SubscribedTopicNames", from(0), String).array().nullable(from(0)).role(Role::Topic),
     ],
 };

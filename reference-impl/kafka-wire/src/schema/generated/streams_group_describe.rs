@@ -34,7 +34,7 @@ static RESPONSE_TOPIC_INFO: Struct = Struct {
 static RESPONSE_SUBTOPOLOGY: Struct = Struct {
     name: "Subtopology",
     fields: &[
-        field("SubtopologyId", from(0), String),
+        field("SubtopologyId", from(0), String).role(Role::Opaque),
         field("SourceTopics", from(0), String).array().role(Role::Topic),
         field("RepartitionSinkTopics", from(0), String).array().role(Role::Topic),
         field("StateChangelogTopics", from(0), Struct(&RESPONSE_TOPIC_INFO)).array(),
@@ -61,15 +61,15 @@ static RESPONSE_ENDPOINT: Struct = Struct {
 static RESPONSE_KEY_VALUE_2: Struct = Struct {
     name: "KeyValue",
     fields: &[
-        field("Key", from(0), String),
-        field("Value", from(0), String),
+        field("Key", from(0), String).role(Role::Opaque),
+        field("Value", from(0), String).role(Role::Opaque),
     ],
 };
 
 static RESPONSE_TASK_OFFSET: Struct = Struct {
     name: "TaskOffset",
     fields: &[
-        field("SubtopologyId", from(0), String),
+        field("SubtopologyId", from(0), String).role(Role::Opaque),
         field("Partition", from(0), Int32),
         field("Offset", from(0), Int64),
     ],
@@ -78,7 +78,7 @@ static RESPONSE_TASK_OFFSET: Struct = Struct {
 static RESPONSE_TASK_IDS: Struct = Struct {
     name: "TaskIds",
     fields: &[
-        field("SubtopologyId", from(0), String),
+        field("SubtopologyId", from(0), String).role(Role::Opaque),
         field("Partitions", from(0), Int32).array(),
     ],
 };
@@ -98,11 +98,11 @@ static RESPONSE_MEMBER: Struct = Struct {
         field("MemberId", from(0), String).role(Role::MemberId),
         field("MemberEpoch", from(0), Int32),
         field("InstanceId", from(0), String).nullable(from(0)).role(Role::InstanceId),
-        field("RackId", from(0), String).nullable(from(0)),
+        field("RackId", from(0), String).nullable(from(0)).role(Role::Opaque),
         field("ClientId", from(0), String).role(Role::ClientId),
         field("ClientHost", from(0), String).role(Role::MemberHost),
         field("TopologyEpoch", from(0), Int32),
-        field("ProcessId", from(0), String),
+        field("ProcessId", from(0), String).role(Role::Opaque),
         field("UserEndpoint", from(0), Struct(&RESPONSE_ENDPOINT)).nullable(from(0)),
         field("ClientTags", from(0), Struct(&RESPONSE_KEY_VALUE_2)).array(),
         field("TaskOffsets", from(0), Struct(&RESPONSE_TASK_OFFSET)).array(),
@@ -116,19 +116,19 @@ static RESPONSE_MEMBER: Struct = Struct {
 static RESPONSE_TOPOLOGY_DESCRIPTION_NODE: Struct = Struct {
     name: "TopologyDescriptionNode",
     fields: &[
-        field("Name", from(1), String),
+        field("Name", from(1), String).role(Role::Opaque),
         field("NodeType", from(1), Int8),
         field("SourceTopics", from(1), String).array().role(Role::Topic),
         field("SinkTopic", from(1), String).nullable(from(1)).role(Role::Topic),
-        field("Stores", from(1), String).array(),
-        field("Successors", from(1), String).array(),
+        field("Stores", from(1), String).array().role(Role::Opaque),
+        field("Successors", from(1), String).array().role(Role::Opaque),
     ],
 };
 
 static RESPONSE_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: Struct = Struct {
     name: "TopologyDescriptionSubtopology",
     fields: &[
-        field("SubtopologyId", from(1), String),
+        field("SubtopologyId", from(1), String).role(Role::Opaque),
         field("Nodes", from(1), Struct(&RESPONSE_TOPOLOGY_DESCRIPTION_NODE)).array(),
     ],
 };
@@ -155,7 +155,7 @@ static RESPONSE_DESCRIBED_GROUP: Struct = Struct {
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
         field("ErrorMessage", from(0), String).nullable(from(0)).role(Role::ErrorMessage),
         field("GroupId", from(0), String).role(Role::Group),
-        field("GroupState", from(0), String),
+        field("GroupState", from(0), String).role(Role::Opaque),
         field("GroupEpoch", from(0), Int32),
         field("AssignmentEpoch", from(0), Int32),
         field("Topology", from(0), Struct(&RESPONSE_TOPOLOGY)).nullable(from(0)),
@@ -163,7 +163,7 @@ static RESPONSE_DESCRIBED_GROUP: Struct = Struct {
         field("AuthorizedOperations", from(0), Int32),
         field("TopologyDescription", from(1), Struct(&RESPONSE_TOPOLOGY_DESCRIPTION)).nullable(from(1)),
         field("TopologyDescriptionStatus", from(1), Int8),
-        field("AssignorName", from(1), String).nullable(from(1)),
+        field("AssignorName", from(1), String).nullable(from(1)).role(Role::Opaque),
     ],
 };
 

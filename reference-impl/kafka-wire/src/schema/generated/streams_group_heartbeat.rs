@@ -24,7 +24,7 @@ static REQUEST_COPARTITION_GROUP: Struct = Struct {
     name: "CopartitionGroup",
     fields: &[
         field("SourceTopics", from(0), Int16).array(),
-        field("SourceTopicRegex", from(0), Int16).array(),
+        field("SourceTopicRegex", from(0), Int16).array().role(Role::Opaque),
         field("RepartitionSourceTopics", from(0), Int16).array(),
     ],
 };
@@ -32,7 +32,7 @@ static REQUEST_COPARTITION_GROUP: Struct = Struct {
 static REQUEST_SUBTOPOLOGY: Struct = Struct {
     name: "Subtopology",
     fields: &[
-        field("SubtopologyId", from(0), String),
+        field("SubtopologyId", from(0), String).role(Role::Opaque),
         field("SourceTopics", from(0), String).array().role(Role::Topic),
         field("SourceTopicRegex", from(0), String).array().role(Role::TopicRegex),
         field("StateChangelogTopics", from(0), Struct(&REQUEST_TOPIC_INFO)).array(),
@@ -53,7 +53,7 @@ static REQUEST_TOPOLOGY: Struct = Struct {
 static REQUEST_TASK_IDS: Struct = Struct {
     name: "TaskIds",
     fields: &[
-        field("SubtopologyId", from(0), String),
+        field("SubtopologyId", from(0), String).role(Role::Opaque),
         field("Partitions", from(0), Int32).array(),
     ],
 };
@@ -69,15 +69,15 @@ static REQUEST_ENDPOINT: Struct = Struct {
 static REQUEST_KEY_VALUE_2: Struct = Struct {
     name: "KeyValue",
     fields: &[
-        field("Key", from(0), String),
-        field("Value", from(0), String),
+        field("Key", from(0), String).role(Role::Opaque),
+        field("Value", from(0), String).role(Role::Opaque),
     ],
 };
 
 static REQUEST_TASK_OFFSET: Struct = Struct {
     name: "TaskOffset",
     fields: &[
-        field("SubtopologyId", from(0), String),
+        field("SubtopologyId", from(0), String).role(Role::Opaque),
         field("Partition", from(0), Int32),
         field("Offset", from(0), Int64),
     ],
@@ -93,13 +93,13 @@ pub(in crate::schema) static REQUEST: Message = Message {
         field("MemberEpoch", from(0), Int32),
         field("EndpointInformationEpoch", from(0), Int32),
         field("InstanceId", from(0), String).nullable(from(0)).role(Role::InstanceId),
-        field("RackId", from(0), String).nullable(from(0)),
+        field("RackId", from(0), String).nullable(from(0)).role(Role::Opaque),
         field("RebalanceTimeoutMs", from(0), Int32),
         field("Topology", from(0), Struct(&REQUEST_TOPOLOGY)).nullable(from(0)),
         field("ActiveTasks", from(0), Struct(&REQUEST_TASK_IDS)).array().nullable(from(0)),
         field("StandbyTasks", from(0), Struct(&REQUEST_TASK_IDS)).array().nullable(from(0)),
         field("WarmupTasks", from(0), Struct(&REQUEST_TASK_IDS)).array().nullable(from(0)),
-        field("ProcessId", from(0), String).nullable(from(0)),
+        field("ProcessId", from(0), String).nullable(from(0)).role(Role::Opaque),
         field("UserEndpoint", from(0), Struct(&REQUEST_ENDPOINT)).nullable(from(0)),
         field("ClientTags", from(0), Struct(&REQUEST_KEY_VALUE_2)).array().nullable(from(0)),
         field("TaskOffsets", from(0), Struct(&REQUEST_TASK_OFFSET)).array().nullable(from(0)),
@@ -119,7 +119,7 @@ static RESPONSE_STATUS: Struct = Struct {
 static RESPONSE_TASK_IDS: Struct = Struct {
     name: "TaskIds",
     fields: &[
-        field("SubtopologyId", from(0), String),
+        field("SubtopologyId", from(0), String).role(Role::Opaque),
         field("Partitions", from(0), Int32).array(),
     ],
 };

@@ -5,19 +5,19 @@ use super::super::build::*;
 static REQUEST_TOPOLOGY_DESCRIPTION_NODE: Struct = Struct {
     name: "TopologyDescriptionNode",
     fields: &[
-        field("Name", from(0), String),
+        field("Name", from(0), String).role(Role::Opaque),
         field("NodeType", from(0), Int8),
         field("SourceTopics", from(0), String).array().role(Role::Topic),
         field("SinkTopic", from(0), String).nullable(from(0)).role(Role::Topic),
-        field("Stores", from(0), String).array(),
-        field("Successors", from(0), String).array(),
+        field("Stores", from(0), String).array().role(Role::Opaque),
+        field("Successors", from(0), String).array().role(Role::Opaque),
     ],
 };
 
 static REQUEST_TOPOLOGY_DESCRIPTION_SUBTOPOLOGY: Struct = Struct {
     name: "TopologyDescriptionSubtopology",
     fields: &[
-        field("SubtopologyId", from(0), String),
+        field("SubtopologyId", from(0), String).role(Role::Opaque),
         field("Nodes", from(0), Struct(&REQUEST_TOPOLOGY_DESCRIPTION_NODE)).array(),
     ],
 };

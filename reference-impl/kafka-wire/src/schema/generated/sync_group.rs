@@ -19,8 +19,8 @@ pub(in crate::schema) static REQUEST: Message = Message {
         field("GenerationId", from(0), Int32),
         field("MemberId", from(0), String).role(Role::MemberId),
         field("GroupInstanceId", from(3), String).nullable(from(3)).role(Role::InstanceId),
-        field("ProtocolType", from(5), String).nullable(from(5)),
-        field("ProtocolName", from(5), String).nullable(from(5)),
+        field("ProtocolType", from(5), String).nullable(from(5)).role(Role::Opaque),
+        field("ProtocolName", from(5), String).nullable(from(5)).role(Role::Opaque),
         field("Assignments", from(0), Struct(&REQUEST_SYNC_GROUP_REQUEST_ASSIGNMENT)).array(),
     ],
 };
@@ -32,8 +32,8 @@ pub(in crate::schema) static RESPONSE: Message = Message {
     fields: &[
         field("ThrottleTimeMs", from(1), Int32).role(Role::ThrottleMs),
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
-        field("ProtocolType", from(5), String).nullable(from(5)),
-        field("ProtocolName", from(5), String).nullable(from(5)),
+        field("ProtocolType", from(5), String).nullable(from(5)).role(Role::Opaque),
+        field("ProtocolName", from(5), String).nullable(from(5)).role(Role::Opaque),
         field("Assignment", from(0), Bytes).role(Role::ConsumerProtocolAssignment).decided_by("ProtocolType"),
     ],
 };

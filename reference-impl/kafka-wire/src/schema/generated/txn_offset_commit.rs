@@ -8,7 +8,7 @@ static REQUEST_TXN_OFFSET_COMMIT_REQUEST_PARTITION: Struct = Struct {
         field("PartitionIndex", from(0), Int32),
         field("CommittedOffset", from(0), Int64),
         field("CommittedLeaderEpoch", from(2), Int32),
-        field("CommittedMetadata", from(0), String).nullable(from(0)),
+        field("CommittedMetadata", from(0), String).nullable(from(0)).role(Role::Opaque),
     ],
 };
 

@@ -5,7 +5,7 @@ use super::super::build::*;
 static REQUEST_FEATURE_UPDATE_KEY: Struct = Struct {
     name: "FeatureUpdateKey",
     fields: &[
-        field("Feature", from(0), String),
+        field("Feature", from(0), String).role(Role::Opaque),
         field("MaxVersionLevel", from(0), Int16),
         field("AllowDowngrade", to(0, 0), Bool),
         field("UpgradeType", from(1), Int8),
@@ -26,7 +26,7 @@ pub(in crate::schema) static REQUEST: Message = Message {
 static RESPONSE_UPDATABLE_FEATURE_RESULT: Struct = Struct {
     name: "UpdatableFeatureResult",
     fields: &[
-        field("Feature", from(0), String),
+        field("Feature", from(0), String).role(Role::Opaque),
         field("ErrorCode", from(0), Int16).role(Role::ErrorCode),
         field("ErrorMessage", from(0), String).nullable(from(0)).role(Role::ErrorMessage),
     ],

@@ -1,0 +1,4 @@
+//! Integration tests of `kafka-wire`, one binary.
+
+mod records;
+mod wire;
