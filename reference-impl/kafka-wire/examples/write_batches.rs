@@ -111,9 +111,7 @@ fn write_batch(
     writeln!(
         expected,
         "{name} batch base=1000 last={} epoch=7 codec={} max={} producer=9000/5/3 transactional=true",
-        summary.last_offset,
-        compression.name().to_uppercase(),
-        summary.max_timestamp,
+        summary.last_offset, compression, summary.max_timestamp,
     )?;
     expected.push_str(&lines);
     Ok(out)

@@ -3,7 +3,7 @@
 use bytes::BytesMut;
 
 use super::header::{BATCH_OVERHEAD_BYTES, seal};
-use super::varint::{MAX_VARINT_BYTES, MAX_VARLONG_BYTES, Scratch, varlong_len};
+use super::varint::{MAX_VARINT_BYTES, MAX_VARLONG_BYTES, put_varlong, varlong_len};
 use super::{
     Attributes, BatchHeader, BuildError, Compression, Compressor, NO_PARTITION_LEADER_EPOCH,
     NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, Record, TimestampType,
@@ -174,6 +174,7 @@ impl<'a> BatchBuilder<'a> {
     ///
     /// [`BuildError::OffsetOrder`] for a record not behind the one before; the others say that
     /// another batch must begin with this record.
+    #[inline]
     pub fn append(&mut self, record: &Record<'_>) -> Result<(), BuildError> {
         let previous = self
             .last_offset
@@ -281,6 +282,7 @@ impl<'a> BatchBuilder<'a> {
         }
     }
 
+    #[inline]
     const fn effective_timestamp(&self, record: &Record<'_>) -> i64 {
         match self.options.timestamps {
             Timestamps::CreateTime => record.timestamp,
@@ -288,6 +290,7 @@ impl<'a> BatchBuilder<'a> {
         }
     }
 
+    #[inline]
     fn deltas(&self, record: &Record<'_>) -> Result<Deltas, BuildError> {
         let timestamp = if self.count == 0 {
             0
@@ -328,48 +331,45 @@ impl Drop for BatchBuilder<'_> {
 }
 
 impl Deltas {
+    #[inline]
     const fn encoded_len(&self) -> usize {
         varlong_len(self.body_len as i64) + self.body_len
     }
 
+    #[inline]
     fn encode(&self, record: &Record<'_>, out: &mut BytesMut) {
-        let mut prefix = Scratch::<MAX_PREFIX_BYTES>::new();
-        prefix.varlong(self.body_len as i64);
-        prefix.byte(0);
-        prefix.varlong(self.timestamp);
-        prefix.varlong(i64::from(self.offset));
-        prefix.varlong(wire_len(record.key));
-        out.extend_from_slice(prefix.as_slice());
-        out.extend_from_slice(record.key.unwrap_or_default());
-        put_len(wire_len(record.value), out);
-        out.extend_from_slice(record.value.unwrap_or_default());
-
-        put_len(record.headers.len() as i64, out);
+        put_varlong(self.body_len as i64, out);
+        // Record attributes: Kafka has given out none.
+        out.extend_from_slice(&[0]);
+        put_varlong(self.timestamp, out);
+        put_varlong(i64::from(self.offset), out);
+        put_nullable(record.key, out);
+        put_nullable(record.value, out);
+        put_varlong(record.headers.len() as i64, out);
         if let Some(encoded) = record.headers.encoded() {
             out.extend_from_slice(encoded);
             return;
         }
         for header in &record.headers {
-            put_len(header.key.len() as i64, out);
-            out.extend_from_slice(header.key);
-            put_len(wire_len(header.value), out);
-            out.extend_from_slice(header.value.unwrap_or_default());
+            put_nullable(Some(header.key), out);
+            put_nullable(header.value, out);
         }
     }
 }
 
-/// `len` is below 2^31: the record's length was checked.
-fn put_len(len: i64, out: &mut BytesMut) {
-    let mut scratch = Scratch::<MAX_VARINT_BYTES>::new();
-    scratch.varlong(len);
-    out.extend_from_slice(scratch.as_slice());
+#[inline]
+fn put_nullable(field: Option<&[u8]>, out: &mut BytesMut) {
+    put_varlong(wire_len(field), out);
+    out.extend_from_slice(field.unwrap_or_default());
 }
 
 /// The length that announces a nullable field.
+#[inline]
 fn wire_len(field: Option<&[u8]>) -> i64 {
     field.map_or(-1, |bytes| bytes.len() as i64)
 }
 
+#[inline]
 fn nullable_len(field: Option<&[u8]>) -> usize {
     varlong_len(wire_len(field)) + field.map_or(0, <[u8]>::len)
 }

@@ -40,6 +40,7 @@ impl<'a> Headers<'a> {
     }
 
     /// Reads count and headers, all that `cursor` has left. Allocates nothing.
+    #[inline]
     pub(super) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordFault> {
         let declared = cursor.varint()?;
         let count = usize::try_from(declared)

@@ -116,6 +116,7 @@ pub struct RecordsIter<'a> {
 }
 
 impl<'a> RecordsIter<'a> {
+    #[inline]
     fn parse(&mut self) -> Result<Record<'a>, RecordFault> {
         let declared = self.cursor.varint()?;
         let len = usize::try_from(declared).map_err(|_| RecordFault::Length(declared))?;
@@ -127,6 +128,7 @@ impl<'a> RecordsIter<'a> {
         })
     }
 
+    #[inline]
     fn parse_fields(&mut self, fields: &mut Cursor<'a>) -> Result<Record<'a>, RecordFault> {
         // Record attributes: Kafka has given out none.
         fields.byte()?;

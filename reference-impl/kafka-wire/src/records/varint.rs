@@ -1,5 +1,7 @@
 //! Zigzag variable-length integers, and a cursor that never reads past its slice.
 
+use bytes::BytesMut;
+
 use super::RecordFault;
 
 /// Longest encoding of 32 bits.
@@ -47,29 +49,52 @@ impl<'a> Cursor<'a> {
     /// Kafka's clients do; bits that do not fit are not.
     #[inline]
     pub(super) fn varint(&mut self) -> Result<i32, RecordFault> {
-        let first = self.byte()?;
-        if first < 0x80 {
-            return Ok(unzigzag32(u32::from(first)));
+        match self.short_varint() {
+            Some(short) => Ok(unzigzag32(short)),
+            None => self.long_varint(),
         }
-        let wide = self.varint_tail(first, MAX_VARINT_BYTES)?;
-        u32::try_from(wide)
-            .map(unzigzag32)
-            .map_err(|_| RecordFault::Varint)
     }
 
     /// A zigzag 64-bit integer of at most 10 bytes.
     #[inline]
     pub(super) fn varlong(&mut self) -> Result<i64, RecordFault> {
-        let first = self.byte()?;
-        if first < 0x80 {
-            return Ok(unzigzag64(u64::from(first)));
+        match self.short_varint() {
+            Some(short) => Ok(unzigzag64(u64::from(short))),
+            None => self.long_varlong(),
         }
-        self.varint_tail(first, MAX_VARLONG_BYTES).map(unzigzag64)
     }
 
-    fn varint_tail(&mut self, first: u8, max_bytes: usize) -> Result<u64, RecordFault> {
-        let mut value = u64::from(first & 0x7f);
-        for index in 1..max_bytes {
+    /// One or two bytes: nearly all integers of nearly all records.
+    #[inline]
+    fn short_varint(&mut self) -> Option<u32> {
+        match *self.rest {
+            [only, ref rest @ ..] if only < 0x80 => {
+                self.rest = rest;
+                Some(u32::from(only))
+            }
+            [low, high, ref rest @ ..] if high < 0x80 => {
+                self.rest = rest;
+                Some(u32::from(low & 0x7f) | u32::from(high) << 7)
+            }
+            _ => None,
+        }
+    }
+
+    #[cold]
+    fn long_varint(&mut self) -> Result<i32, RecordFault> {
+        u32::try_from(self.unsigned(MAX_VARINT_BYTES)?)
+            .map(unzigzag32)
+            .map_err(|_| RecordFault::Varint)
+    }
+
+    #[cold]
+    fn long_varlong(&mut self) -> Result<i64, RecordFault> {
+        self.unsigned(MAX_VARLONG_BYTES).map(unzigzag64)
+    }
+
+    fn unsigned(&mut self, max_bytes: usize) -> Result<u64, RecordFault> {
+        let mut value = 0;
+        for index in 0..max_bytes {
             let byte = self.byte()?;
             let bits = u64::from(byte & 0x7f);
             // The tenth byte of a 64-bit integer has room for one bit.
@@ -112,47 +137,29 @@ const fn zigzag64(value: i64) -> u64 {
 /// Encoded length of a zigzag integer; the same for 32 bits sign-extended.
 #[inline]
 pub(super) const fn varlong_len(value: i64) -> usize {
-    // 7 bits a byte, and zero takes a byte too.
-    let bits = 64 - (zigzag64(value) | 1).leading_zeros() as usize;
-    bits.div_ceil(7)
+    match zigzag64(value) {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        wide => (64 - wide.leading_zeros() as usize).div_ceil(7),
+    }
 }
 
-/// Small fixed buffer in which the integers of a record are assembled before they are appended.
-#[derive(Debug)]
-pub(super) struct Scratch<const N: usize> {
-    bytes: [u8; N],
-    len: usize,
+/// Appends a zigzag integer; the same for 32 bits sign-extended.
+#[inline]
+pub(super) fn put_varlong(value: i64, out: &mut BytesMut) {
+    match zigzag64(value) {
+        short @ 0..0x80 => out.extend_from_slice(&[short as u8]),
+        short @ 0x80..0x4000 => out.extend_from_slice(&[short as u8 | 0x80, (short >> 7) as u8]),
+        wide => put_wide(wide, out),
+    }
 }
 
-impl<const N: usize> Scratch<N> {
-    pub(super) const fn new() -> Self {
-        Self {
-            bytes: [0; N],
-            len: 0,
-        }
+fn put_wide(mut rest: u64, out: &mut BytesMut) {
+    while rest >= 0x80 {
+        out.extend_from_slice(&[rest as u8 | 0x80]);
+        rest >>= 7;
     }
-
-    /// `N` covers the longest encodings of everything the caller puts; see the callers.
-    #[inline]
-    pub(super) fn byte(&mut self, byte: u8) {
-        self.bytes[self.len] = byte;
-        self.len += 1;
-    }
-
-    #[inline]
-    pub(super) fn varlong(&mut self, value: i64) {
-        let mut rest = zigzag64(value);
-        while rest >= 0x80 {
-            self.byte(rest as u8 | 0x80);
-            rest >>= 7;
-        }
-        self.byte(rest as u8);
-    }
-
-    #[inline]
-    pub(super) fn as_slice(&self) -> &[u8] {
-        &self.bytes[..self.len]
-    }
+    out.extend_from_slice(&[rest as u8]);
 }
 
 #[cfg(test)]
@@ -196,14 +203,14 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(value in any::<i64>(), shift in 0_u32..64) {
             let value = value >> shift;
-            let mut scratch = Scratch::<MAX_VARLONG_BYTES>::new();
-            scratch.varlong(value);
-            prop_assert_eq!(scratch.as_slice().len(), varlong_len(value));
-            let mut cursor = Cursor::new(scratch.as_slice());
+            let mut written = BytesMut::new();
+            put_varlong(value, &mut written);
+            prop_assert_eq!(written.len(), varlong_len(value));
+            let mut cursor = Cursor::new(&written);
             prop_assert_eq!(cursor.varlong(), Ok(value));
             prop_assert_eq!(cursor.remaining(), 0);
             if let Ok(narrow) = i32::try_from(value) {
-                prop_assert_eq!(Cursor::new(scratch.as_slice()).varint(), Ok(narrow));
+                prop_assert_eq!(Cursor::new(&written).varint(), Ok(narrow));
             }
         }
     }

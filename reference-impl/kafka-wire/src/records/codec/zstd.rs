@@ -7,8 +7,9 @@ use zstd::zstd_safe::{self, CCtx, DCtx, ErrorCode};
 
 use super::{CodecFault, Fault, append_with};
 
-/// Measured: the fastest level that still halves text-like records.
-const LEVEL: i32 = 1;
+/// Kafka's default. On batches of 100 KiB of text it takes about a tenth longer than level 1, for
+/// output that is 7 % smaller; even level -5 saves no more than a third of the time.
+const LEVEL: i32 = 3;
 const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// A skippable frame's magic but for the low half of its first byte.
 const SKIPPABLE_TAIL: [u8; 3] = [0x2a, 0x4d, 0x18];
