@@ -13,8 +13,14 @@ use kafka_protocol::protocol::StrBytes;
 
 use crate::catalogue::Catalogue;
 use crate::config::{Config, HostPort};
+use crate::fetch::Fetching;
+use crate::floors::Floors;
+use crate::groups::Groups;
 use crate::metrics::Metrics;
+use crate::offsets::Offsets;
+use crate::produce::Produce;
 use crate::queen::{Client, Credential, Scope};
+use crate::time_index::TimeIndex;
 
 /// A Kafka broker id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +69,18 @@ pub struct Node {
     pub queen: Arc<Client>,
     /// The topics of every tenant.
     pub catalogue: Catalogue,
+    /// Sequence windows and gathered pushes.
+    pub produce: Produce,
+    /// Fetch sessions and what was read ahead.
+    pub fetching: Fetching,
+    /// Offsets by time.
+    pub time_index: Arc<TimeIndex>,
+    /// Where DeleteRecords moved the start of logs.
+    pub floors: Arc<Floors>,
+    /// Committed offsets of every tenant.
+    pub offsets: Offsets,
+    /// The consumer groups this node coordinates.
+    pub groups: Groups,
 }
 
 impl Node {
@@ -79,9 +97,36 @@ impl Node {
             parts.config.default_partitions.get(),
             &parts.metrics.registry,
         );
+        let offsets = Offsets::new(
+            &parts.host,
+            queen.clone(),
+            parts.shutdown.clone(),
+            &parts.metrics.registry,
+        );
+        let groups = Groups::new(
+            &parts.host,
+            &parts.config.groups,
+            offsets.clone(),
+            parts.shutdown.clone(),
+            &parts.metrics.registry,
+        );
+        let time_index = Arc::new(TimeIndex::new());
+        let produce = Produce::new(
+            &parts.host,
+            queen.clone(),
+            time_index.clone(),
+            parts.shutdown.clone(),
+            &parts.metrics.registry,
+        );
         Arc::new(Self {
+            produce,
+            fetching: Fetching::new(&parts.metrics.registry),
+            time_index,
+            floors: Arc::new(Floors::new(&parts.host, queen.clone())),
             queen,
             catalogue,
+            offsets,
+            groups,
             host: parts.host,
             config: parts.config,
             node_id: NodeId::SINGLE,

@@ -1,10 +1,109 @@
-//! DescribeGroups.
+//! DescribeGroups, versions 0 to 6.
+//!
+//! - A live group with its members; metadata and assignments only while it is stable, as in Kafka.
+//! - A group that has only committed offsets is `Empty`. A group nobody knows is `Dead`, from
+//!   version 6 on with GROUP_ID_NOT_FOUND and a message.
+//! - Authorized operations are never computed: there is no authorization model.
+//!
+//! Versions: 1 adds the throttle; 3 the authorized operations; 4 the instance ids; 5 is flexible; 6
+//! the message and GROUP_ID_NOT_FOUND.
 
-use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse};
+use coordinator::classic::{Description, GroupState, MemberDescription};
+use kafka_protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
+use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse, GroupId};
+use kafka_protocol::protocol::StrBytes;
+use kafka_wire::ErrorCode;
 
 use crate::context::Context;
+use crate::groups::GroupName;
+use crate::handlers::group_topics::offsets_tenant;
+use crate::offsets::IndexRow;
+use crate::upstream_errors::{self, Api};
+
+/// The first version that tells an unknown group from a dead one.
+const NOT_FOUND: i16 = 6;
 
 /// Answers a DescribeGroups request.
-pub async fn handle(_cx: &Context, _request: DescribeGroupsRequest) -> DescribeGroupsResponse {
-    DescribeGroupsResponse::default()
+pub async fn handle(cx: &Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse {
+    let mut described = Vec::with_capacity(request.groups.len());
+    // Places and ids of the groups that aren't live here.
+    let mut absent: Vec<(usize, GroupId)> = Vec::new();
+    for id in request.groups {
+        let Ok(name) = GroupName::new(&cx.session.scope, &id) else {
+            described.push(refused(id, ErrorCode::InvalidGroupId, None));
+            continue;
+        };
+        match cx.node.groups.describe(&name).await {
+            Some(description) => described.push(live(id, description)),
+            None => {
+                absent.push((described.len(), id));
+                described.push(DescribedGroup::default());
+            }
+        }
+    }
+    let ids: Vec<&str> = absent.iter().map(|(_, id)| &***id).collect();
+    let indexes = cx.node.offsets.group_indexes(&offsets_tenant(cx), &ids).await;
+    match indexes {
+        Ok(indexes) => {
+            for ((place, id), index) in absent.into_iter().zip(indexes) {
+                described[place] = not_live(cx.version, id, index);
+            }
+        }
+        Err(error) => {
+            let answer = upstream_errors::answer(Api::Group, cx.version, &error);
+            for (place, id) in absent {
+                described[place] = refused(id, answer.code, Some(answer.message.clone()));
+            }
+        }
+    }
+    DescribeGroupsResponse::default().with_groups(described)
+}
+
+fn live(id: GroupId, description: Description) -> DescribedGroup {
+    let optional = |text: Option<std::sync::Arc<str>>| text.map_or_else(StrBytes::default, |t| self::text(&t));
+    DescribedGroup::default()
+        .with_group_id(id)
+        .with_group_state(StrBytes::from_static_str(description.state.name()))
+        .with_protocol_type(optional(description.protocol_type))
+        .with_protocol_data(optional(description.protocol_name))
+        .with_members(description.members.into_iter().map(member).collect())
+}
+
+fn member(member: MemberDescription) -> DescribedGroupMember {
+    DescribedGroupMember::default()
+        .with_member_id(text(member.member_id.as_str()))
+        .with_group_instance_id(member.instance_id.map(|id| text(id.as_str())))
+        .with_client_id(text(&member.client_id))
+        .with_client_host(text(&member.client_host))
+        .with_member_metadata(member.metadata)
+        .with_member_assignment(member.assignment)
+}
+
+fn not_live(version: i16, id: GroupId, index: Option<IndexRow>) -> DescribedGroup {
+    let state = |state: GroupState| StrBytes::from_static_str(state.name());
+    match index {
+        Some(row) => DescribedGroup::default()
+            .with_group_id(id)
+            .with_group_state(state(GroupState::Empty))
+            .with_protocol_type(StrBytes::from_string(row.pt)),
+        None if version >= NOT_FOUND => {
+            let message = format!("Group {} not found.", &*id);
+            refused(id, ErrorCode::GroupIdNotFound, Some(message))
+                .with_group_state(state(GroupState::Dead))
+        }
+        None => DescribedGroup::default()
+            .with_group_id(id)
+            .with_group_state(state(GroupState::Dead)),
+    }
+}
+
+fn refused(id: GroupId, code: ErrorCode, message: Option<String>) -> DescribedGroup {
+    DescribedGroup::default()
+        .with_group_id(id)
+        .with_error_code(code.code())
+        .with_error_message(message.map(StrBytes::from_string))
+}
+
+fn text(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
 }

@@ -1,10 +1,32 @@
-//! Heartbeat.
+//! Heartbeat, versions 0 to 4.
+//!
+//! - Never touches Queen: members stay alive while Queen is away.
+//! - While the group waits for its assignment a heartbeat is a normal one.
+//!
+//! Versions: 1 adds the throttle; 3 static members; 4 is flexible.
 
+use coordinator::classic::{GenerationId, InstanceId, MemberId, MemberRef};
 use kafka_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
+use kafka_wire::ErrorCode;
 
 use crate::context::Context;
+use crate::groups::GroupName;
 
 /// Answers a Heartbeat request.
-pub async fn handle(_cx: &Context, _request: HeartbeatRequest) -> HeartbeatResponse {
-    HeartbeatResponse::default()
+pub async fn handle(cx: &Context, request: HeartbeatRequest) -> HeartbeatResponse {
+    let code = match GroupName::new(&cx.session.scope, &request.group_id) {
+        Err(_) => ErrorCode::InvalidGroupId,
+        Ok(name) => {
+            let member = MemberRef {
+                member_id: MemberId::new(&request.member_id),
+                instance_id: request.group_instance_id.as_deref().map(InstanceId::new),
+                generation_id: GenerationId(request.generation_id),
+            };
+            match cx.node.groups.heartbeat(&name, member).await {
+                Ok(()) => ErrorCode::None,
+                Err(error) => error.error_code(),
+            }
+        }
+    };
+    HeartbeatResponse::default().with_error_code(code.code())
 }

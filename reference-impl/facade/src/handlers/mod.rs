@@ -2,6 +2,7 @@
 
 pub mod alter_configs;
 pub mod api_versions;
+mod configs;
 pub mod create_acls;
 pub mod create_partitions;
 pub mod create_topics;
@@ -17,6 +18,7 @@ pub mod describe_log_dirs;
 pub mod describe_topic_partitions;
 pub mod fetch;
 pub mod find_coordinator;
+mod group_topics;
 pub mod heartbeat;
 pub mod incremental_alter_configs;
 pub mod init_producer_id;
