@@ -91,7 +91,7 @@ struct InFlight {
 }
 
 /// A reading of a tenant's topics.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct View {
     /// The topics. Empty when none could ever be read.
     pub topics: Arc<TopicList>,

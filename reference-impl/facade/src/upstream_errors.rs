@@ -3,10 +3,12 @@
 //! Sources: the contract's section 9.6, and the facade design's table "Where the sources differ",
 //! which wins. No handler chooses a code for a failed Queen call on its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kafka_wire::error_code::ErrorCode;
 
+use crate::catalogue::{Lookup, Topic};
 use crate::queen::{Class, Error};
 
 /// The APIs, grouped where they answer alike.
@@ -107,6 +109,52 @@ fn quota_code(version: i16, first: i16) -> ErrorCode {
     } else {
         ErrorCode::RequestTimedOut
     }
+}
+
+/// The topic that was looked up by name, or what `api` answers without one.
+///
+/// # Errors
+///
+/// The answer to give in place of the topic.
+pub fn found(api: Api, version: i16, lookup: &Lookup) -> Result<&Arc<Topic>, Answer> {
+    let plain = |code, message: &str| Answer {
+        code,
+        throttle: Duration::ZERO,
+        message: message.to_owned(),
+    };
+    match lookup {
+        Lookup::Found(topic) => Ok(topic),
+        Lookup::Absent => Err(plain(
+            ErrorCode::UnknownTopicOrPartition,
+            "This server does not host this topic-partition.",
+        )),
+        // Only these two may say so: other clients' code paths accept a closed set of codes.
+        Lookup::Illegal(why) if matches!(api, Api::Metadata | Api::CreateTopics) => {
+            Err(plain(ErrorCode::InvalidTopicException, why))
+        }
+        Lookup::Illegal(why) => Err(plain(ErrorCode::UnknownTopicOrPartition, why)),
+        Lookup::Failed(error) => Err(answer(api, version, error)),
+        Lookup::Later => Err(plain(
+            code(api, version, Class::Unavailable),
+            "The topic is not ready yet.",
+        )),
+    }
+}
+
+/// The topic that was looked up by id, or what `api` answers without one.
+///
+/// # Errors
+///
+/// As [`found`].
+pub fn found_by_id(api: Api, version: i16, lookup: &Lookup) -> Result<&Arc<Topic>, Answer> {
+    found(api, version, lookup).map_err(|answer| match lookup {
+        Lookup::Absent => Answer {
+            code: ErrorCode::UnknownTopicId,
+            message: "This server does not host this topic ID.".to_owned(),
+            ..answer
+        },
+        _ => answer,
+    })
 }
 
 fn code(api: Api, version: i16, class: Class) -> ErrorCode {

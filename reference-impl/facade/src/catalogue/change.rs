@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use serde_json::{Map, Value};
 
 use super::list::{RecordState, Topic, TopicList};
@@ -11,8 +11,8 @@ use super::{Catalogue, Inner, Lookup, MAX_AUTO_CREATES, State, View};
 use crate::queen::{Credential, Error, Queue, Scope};
 use crate::topics::{DEDUP_WINDOW_SECONDS, Settings, TopicRecord, check_name, store};
 
-/// Topics created at the same time.
-const CREATES_AT_ONCE: usize = 8;
+/// Topics created or deleted at the same time.
+const CALLS_AT_ONCE: usize = 8;
 /// How often writing records is tried again, so that a created topic is not left without its own.
 const RECORD_RETRIES: u32 = 3;
 /// The pause before the first of these; it doubles.
@@ -105,40 +105,10 @@ impl Catalogue {
         credential: &Credential,
         names: &[&str],
     ) -> Result<Arc<TopicList>, Error> {
-        let state = self.inner.state(scope);
-        let _changes = state.changes.lock().await;
-        let list = self.inner.fresh_list(&state, credential).await?;
-        let wanted: Vec<NewTopic> = names
-            .iter()
-            .filter(|name| list.get(name).is_none())
-            .map(|&name| NewTopic {
-                name: name.to_owned(),
-                partitions: None,
-                settings: Settings::default(),
-            })
-            .collect();
-        if wanted.is_empty() {
-            return Ok(list);
-        }
-        let outcomes = self
-            .inner
-            .create(&state, credential, &wanted, FirstUse::Yes)
-            .await;
-        let mut failure = None;
-        for outcome in outcomes {
-            match outcome {
-                Ok(_) => self.inner.metrics.auto_created.inc(),
-                Err(CreateError::Queen(error)) => failure = Some(error),
-                Err(CreateError::Exists | CreateError::NotRecorded(_)) => {}
-            }
-        }
-        let list = state.lock().list.clone();
-        // One failed creation is one topic that the list lacks; when nothing at all could be
-        // created the reason is worth more.
-        match failure {
-            Some(error) if wanted.iter().all(|new| list.get(&new.name).is_none()) => Err(error),
-            _ => Ok(list),
-        }
+        let (inner, state) = (self.inner.clone(), self.inner.state(scope));
+        let (credential, names) = (credential.clone(), owned(names));
+        to_the_end(async move { inner.create_on_first_use(&state, &credential, &names).await })
+            .await?
     }
 
     /// Creates `topics` (names distinct) with their records. Answers come in the same order.
@@ -150,34 +120,11 @@ impl Catalogue {
         &self,
         scope: &Scope,
         credential: &Credential,
-        topics: &[NewTopic],
+        topics: Vec<NewTopic>,
     ) -> Result<Vec<Result<Arc<Topic>, CreateError>>, Error> {
-        let state = self.inner.state(scope);
-        let _changes = state.changes.lock().await;
-        let list = self.inner.fresh_list(&state, credential).await?;
-        let wanted: Vec<NewTopic> = topics
-            .iter()
-            .filter(|new| list.get(&new.name).is_none())
-            .cloned()
-            .collect();
-        let mut outcomes = self
-            .inner
-            .create(&state, credential, &wanted, FirstUse::No)
-            .await
-            .into_iter();
-        Ok(topics
-            .iter()
-            .map(|new| {
-                if list.get(&new.name).is_some() {
-                    return Err(CreateError::Exists);
-                }
-                let outcome = outcomes.next().unwrap_or(Err(CreateError::Exists));
-                if outcome.is_ok() {
-                    self.inner.metrics.created.inc();
-                }
-                outcome
-            })
-            .collect())
+        let (inner, state) = (self.inner.clone(), self.inner.state(scope));
+        let credential = credential.clone();
+        to_the_end(async move { inner.create_asked(&state, &credential, &topics).await }).await?
     }
 
     /// Runs `edit` on the record of `topic` as it is now, configures the queue with what `edit`
@@ -186,62 +133,50 @@ impl Catalogue {
     /// # Errors
     ///
     /// Whatever `edit` refuses, as `Ok(Err(_))`; a failed call as `Err(_)`.
-    pub async fn alter<E>(
+    pub async fn alter<E: Send + 'static>(
         &self,
         scope: &Scope,
         credential: &Credential,
-        topic: &Topic,
-        edit: impl FnOnce(&mut TopicRecord) -> Result<Map<String, Value>, E>,
+        topic: &Arc<Topic>,
+        edit: impl FnOnce(&mut TopicRecord) -> Result<Map<String, Value>, E> + Send + 'static,
     ) -> Result<Result<(), E>, AlterError> {
-        let state = self.inner.state(scope);
-        let _changes = state.changes.lock().await;
-        self.inner.alter(&state, credential, topic, edit).await
+        let (inner, state) = (self.inner.clone(), self.inner.state(scope));
+        let (credential, topic) = (credential.clone(), topic.clone());
+        to_the_end(async move { inner.alter(&state, &credential, &topic, edit).await }).await?
     }
 
-    /// Deletes the topic and what it leaves in the key/value store: its record, the offsets
-    /// committed on it, its deletion floors. `false` when there was none.
+    /// Deletes topics, and what they leave in the key/value store: their records, the offsets
+    /// committed on them, their deletion floors. Answers come in the same order; `false` when there
+    /// was none.
     ///
     /// # Errors
     ///
-    /// Those of the deletion. A failed clean-up is logged: the topic is gone.
+    /// Each topic's own. A failed clean-up is logged: the topics are gone.
     pub async fn delete(
         &self,
         scope: &Scope,
         credential: &Credential,
-        name: &str,
-    ) -> Result<bool, Error> {
-        let state = self.inner.state(scope);
-        let _changes = state.changes.lock().await;
-        let deleted = self.inner.client.delete_queue(credential, name).await;
-        // Whatever came of it, the list may be wrong now.
-        {
-            let mut current = state.lock();
-            current.read_at = None;
-            if matches!(deleted, Ok(true)) {
-                let kept = current
-                    .list
-                    .iter()
-                    .filter(|topic| topic.name.as_ref() != name);
-                current.list = Arc::new(TopicList::new(kept.cloned().collect::<Vec<_>>()));
-            }
-        }
-        if matches!(deleted, Ok(true)) {
-            match store::sweep(&self.inner.client, credential, name).await {
-                Ok(swept) if swept.cut => tracing::warn!(
-                    topic = name,
-                    rows = swept.rows,
-                    "more rows name this deleted topic than one sweep clears"
-                ),
-                Ok(_) => {}
-                Err(error) => tracing::warn!(
-                    topic = name,
-                    %error,
-                    "the offsets committed on this deleted topic were not all cleared"
-                ),
-            }
-        }
-        deleted
+        names: &[&str],
+    ) -> Vec<Result<bool, Error>> {
+        let (inner, state) = (self.inner.clone(), self.inner.state(scope));
+        let (credential, asked) = (credential.clone(), owned(names));
+        let deleted =
+            to_the_end(async move { inner.delete(&state, &credential, &asked).await }).await;
+        deleted.unwrap_or_else(|error| vec![Err(error); names.len()])
     }
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
+}
+
+/// Runs a change that must not stop half way when its client goes.
+async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = T> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::spawn(change)
+        .await
+        .map_err(|_| Error::unreadable("the change was cut short"))
 }
 
 /// Why a topic could not be altered.
@@ -263,6 +198,126 @@ enum FirstUse {
 }
 
 impl Inner {
+    async fn create_on_first_use(
+        self: &Arc<Self>,
+        state: &Arc<State>,
+        credential: &Credential,
+        names: &[String],
+    ) -> Result<Arc<TopicList>, Error> {
+        let _changes = state.changes.lock().await;
+        let list = self.fresh_list(state, credential).await?;
+        let wanted: Vec<NewTopic> = names
+            .iter()
+            .filter(|name| list.get(name).is_none())
+            .map(|name| NewTopic {
+                name: name.clone(),
+                partitions: None,
+                settings: Settings::default(),
+            })
+            .collect();
+        if wanted.is_empty() {
+            return Ok(list);
+        }
+        let outcomes = self.create(state, credential, &wanted, FirstUse::Yes).await;
+        let mut failure = None;
+        for outcome in outcomes {
+            match outcome {
+                Ok(_) => self.metrics.auto_created.inc(),
+                Err(CreateError::Queen(error)) => failure = Some(error),
+                Err(CreateError::Exists | CreateError::NotRecorded(_)) => {}
+            }
+        }
+        let list = state.lock().list.clone();
+        // One failed creation is one topic that the list lacks; when nothing at all could be
+        // created the reason is worth more.
+        match failure {
+            Some(error) if wanted.iter().all(|new| list.get(&new.name).is_none()) => Err(error),
+            _ => Ok(list),
+        }
+    }
+
+    async fn create_asked(
+        self: &Arc<Self>,
+        state: &Arc<State>,
+        credential: &Credential,
+        topics: &[NewTopic],
+    ) -> Result<Vec<Result<Arc<Topic>, CreateError>>, Error> {
+        let _changes = state.changes.lock().await;
+        let list = self.fresh_list(state, credential).await?;
+        let wanted: Vec<NewTopic> = topics
+            .iter()
+            .filter(|new| list.get(&new.name).is_none())
+            .cloned()
+            .collect();
+        let mut outcomes = self
+            .create(state, credential, &wanted, FirstUse::No)
+            .await
+            .into_iter();
+        Ok(topics
+            .iter()
+            .map(|new| {
+                if list.get(&new.name).is_some() {
+                    return Err(CreateError::Exists);
+                }
+                let outcome = outcomes.next().unwrap_or(Err(CreateError::Exists));
+                if outcome.is_ok() {
+                    self.metrics.created.inc();
+                }
+                outcome
+            })
+            .collect())
+    }
+
+    async fn delete(
+        &self,
+        state: &State,
+        credential: &Credential,
+        names: &[String],
+    ) -> Vec<Result<bool, Error>> {
+        let _changes = state.changes.lock().await;
+        let calls: Vec<_> = names
+            .iter()
+            .map(|name| self.client.delete_queue(credential, name).boxed())
+            .collect();
+        let outcomes: Vec<Result<bool, Error>> = futures::stream::iter(calls)
+            .buffered(CALLS_AT_ONCE)
+            .collect()
+            .await;
+        let gone: Vec<&str> = names
+            .iter()
+            .zip(&outcomes)
+            .filter(|(_, outcome)| matches!(outcome, Ok(true)))
+            .map(|(name, _)| name.as_str())
+            .collect();
+        {
+            let mut current = state.lock();
+            // Whatever came of it, the list may be wrong now.
+            current.read_at = None;
+            let kept = current
+                .list
+                .iter()
+                .filter(|topic| !gone.contains(&topic.name.as_ref()));
+            current.list = Arc::new(TopicList::new(kept.cloned().collect::<Vec<_>>()));
+        }
+        if gone.is_empty() {
+            return outcomes;
+        }
+        match store::sweep(&self.client, credential, &gone).await {
+            Ok(swept) if swept.cut => tracing::warn!(
+                topics = gone.len(),
+                rows = swept.rows,
+                "more rows name deleted topics than one sweep clears"
+            ),
+            Ok(_) => {}
+            Err(error) => tracing::warn!(
+                topics = gone.len(),
+                %error,
+                "the offsets committed on deleted topics were not all cleared"
+            ),
+        }
+        outcomes
+    }
+
     /// Creates queues and their records. The caller holds `changes` and has seen that none of
     /// them exists.
     async fn create(
@@ -275,9 +330,12 @@ impl Inner {
         if topics.is_empty() {
             return Vec::new();
         }
-        let configured: Vec<Result<TopicRecord, Error>> = futures::stream::iter(topics)
-            .map(|new| self.configure_new(credential, new, first_use))
-            .buffered(CREATES_AT_ONCE)
+        let calls: Vec<_> = topics
+            .iter()
+            .map(|new| self.configure_new(credential, new, first_use).boxed())
+            .collect();
+        let configured: Vec<Result<TopicRecord, Error>> = futures::stream::iter(calls)
+            .buffered(CALLS_AT_ONCE)
             .collect()
             .await;
         let list = match self.fresh_list(state, credential).await {
@@ -301,10 +359,11 @@ impl Inner {
                 Some((at, record))
             })
             .collect();
-        let rows = records
+        let rows: Vec<(&str, &TopicRecord)> = records
             .iter()
-            .filter_map(|(at, record)| Some((topics.get(*at)?.name.as_str(), record)));
-        let written = self.write_records(credential, rows).await;
+            .filter_map(|(at, record)| Some((topics.get(*at)?.name.as_str(), record)))
+            .collect();
+        let written = self.write_records(credential, &rows).await;
         let mut recorded: Vec<Option<TopicRecord>> = vec![None; topics.len()];
         for (at, record) in records {
             if let Some(slot) = recorded.get_mut(at) {
@@ -368,15 +427,15 @@ impl Inner {
         Ok(record)
     }
 
-    async fn write_records<'a>(
+    async fn write_records(
         &self,
         credential: &Credential,
-        records: impl Iterator<Item = (&'a str, &'a TopicRecord)> + Clone,
+        records: &[(&str, &TopicRecord)],
     ) -> Result<(), Error> {
         let mut pause = RECORD_RETRY_PAUSE;
         let mut left = RECORD_RETRIES;
         loop {
-            match store::write(&self.client, credential, records.clone()).await {
+            match store::write(&self.client, credential, records).await {
                 Err(error) if error.is_transient() && left > 0 => {
                     left -= 1;
                     tokio::time::sleep(pause).await;
@@ -403,13 +462,14 @@ impl Inner {
         ))
     }
 
-    pub(super) async fn alter<E>(
+    async fn alter<E>(
         &self,
-        state: &Arc<State>,
+        state: &State,
         credential: &Credential,
         topic: &Topic,
         edit: impl FnOnce(&mut TopicRecord) -> Result<Map<String, Value>, E>,
     ) -> Result<Result<(), E>, AlterError> {
+        let _changes = state.changes.lock().await;
         // Another facade may have altered it since the list was read.
         let mut records = store::read(&self.client, credential, &[&topic.name]).await?;
         if !records.unread.is_empty() {
@@ -430,8 +490,8 @@ impl Inner {
                 .await?;
         }
         record.at = self.clock.wall().epoch_ms();
-        let rows = std::iter::once((topic.name.as_ref(), &record));
-        self.write_records(credential, rows).await?;
+        self.write_records(credential, &[(topic.name.as_ref(), &record)])
+            .await?;
         let topic = self.with_record(topic, RecordState::Tracked(Arc::new(record)));
         let mut current = state.lock();
         current.list = Arc::new(current.list.with([topic]));

@@ -1,7 +1,7 @@
 //! Whether a topic's dedup window covers an idempotent producer's retries, and widening it.
 
 use std::convert::Infallible;
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use host::Monotonic;
@@ -81,6 +81,7 @@ impl Catalogue {
     }
 
     async fn widen(&self, scope: &Scope, credential: &Credential, topic: &Topic) -> Dedup {
+        let topic = &Arc::new(topic.clone());
         let widened = self
             .alter(scope, credential, topic, |record| {
                 if record.dedup_window_seconds() < Some(DEDUP_WINDOW_SECONDS) {

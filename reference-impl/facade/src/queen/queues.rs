@@ -63,6 +63,12 @@ struct ConfigureAnswer {
 }
 
 #[derive(Deserialize)]
+struct QueueDetail {
+    #[serde(default)]
+    options: Option<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
 struct DeleteAnswer {
     deleted: bool,
 }
@@ -170,6 +176,29 @@ impl Client {
                 queue_id: answer.queue_id,
                 options: answer.options.unwrap_or_default(),
             }),
+        }
+    }
+
+    /// The options of `queue` now, in configure's spelling; `None` when this Queen doesn't tell
+    /// (before 1.6) or has no such queue.
+    ///
+    /// # Errors
+    ///
+    /// All of [`Error`].
+    pub async fn queue_options(
+        &self,
+        credential: &Credential,
+        queue: &str,
+    ) -> Result<Option<Map<String, Value>>, Error> {
+        let path = format!("/api/v1/resources/queues/{}", encode_segment(queue));
+        match self.get(&path, credential).await {
+            Ok(answer) => {
+                let detail: QueueDetail =
+                    serde_json::from_slice(&answer).map_err(Error::unreadable)?;
+                Ok(detail.options)
+            }
+            Err(error) if error.class() == Class::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
     }
 

@@ -15,6 +15,10 @@ const MAX_RECORD_PAGES: usize = 1000;
 const MAX_GROUP_PAGES: usize = 16;
 /// Pages of rows of one topic that a sweep reads: one per partition, at most 100,000.
 const MAX_TOPIC_PAGES: usize = 100;
+/// What the keys of the group index begin with.
+const GROUP_INDEX: &str = "qk:groups:";
+/// Groups whose prefixes are put together at once.
+const GROUPS_AT_ONCE: usize = 256;
 /// Rows of a first look whether a group has offsets of a topic: 256 looks share 1024 keys.
 const PROBE_ROWS: usize = 4;
 
@@ -96,13 +100,13 @@ fn topic_of(key: &str) -> Option<&str> {
 /// # Errors
 ///
 /// As [`Client::kv`]; [`Error::Unsendable`] for a record too large for a row.
-pub async fn write<'a>(
+pub async fn write(
     client: &Client,
     credential: &Credential,
-    records: impl IntoIterator<Item = (&'a str, &'a TopicRecord)>,
+    records: &[(&str, &TopicRecord)],
 ) -> Result<(), Error> {
     let mut batch = Batch::new();
-    for (topic, record) in records {
+    for (topic, record) in records.iter().copied() {
         if !batch.has_room() {
             client
                 .kv(credential, &std::mem::take(&mut batch), Repeat::Safe)
@@ -121,8 +125,8 @@ pub async fn write<'a>(
     Ok(())
 }
 
-/// Deletes the record of `topic`, and the rows of committed offsets and of deleted records that
-/// name it, within bounds.
+/// Deletes the records of `topics`, and the rows of committed offsets and of deleted records that
+/// name them, within bounds.
 ///
 /// # Errors
 ///
@@ -130,52 +134,48 @@ pub async fn write<'a>(
 pub async fn sweep(
     client: &Client,
     credential: &Credential,
-    topic: &str,
+    topics: &[&str],
 ) -> Result<Swept, Error> {
-    let escaped = kv::escape(topic);
+    let escaped: Vec<String> = topics.iter().map(|topic| kv::escape(topic)).collect();
     let mut swept = Swept::default();
-    let mut keys = vec![record_key(topic)];
-    let floors = client
-        .kv_scan(
-            credential,
-            &format!("qk:floor:{escaped}:"),
-            true,
-            MAX_TOPIC_PAGES,
-        )
+    let mut keys: Vec<String> = topics.iter().map(|topic| record_key(topic)).collect();
+    let floors = escaped.iter().map(|topic| format!("qk:floor:{topic}:"));
+    swept.cut |= keys_under(client, credential, floors.collect(), &mut keys).await?;
+    let groups = client
+        .kv_scan(credential, GROUP_INDEX, true, MAX_GROUP_PAGES)
         .await?;
-    swept.cut |= floors.cut;
-    keys.extend(floors.rows.into_iter().map(|row| row.key));
-    swept.cut |= offset_keys(client, credential, &escaped, &mut keys).await?;
+    swept.cut |= groups.cut;
+    for some in groups.rows.chunks(GROUPS_AT_ONCE) {
+        let mut offsets = Vec::with_capacity(some.len() * escaped.len());
+        for group in some {
+            let group = group.key.strip_prefix(GROUP_INDEX).unwrap_or_default();
+            for topic in &escaped {
+                offsets.push(format!("qk:group:{group}:{topic}:"));
+            }
+        }
+        swept.cut |= keys_under(client, credential, offsets, &mut keys).await?;
+    }
     swept.rows = delete_keys(client, credential, &keys).await?;
     Ok(swept)
 }
 
-/// Appends the keys of all committed offsets of a topic; returns whether some may be left out.
-async fn offset_keys(
+/// Appends the keys of all rows under `prefixes`, most of which are expected to have none or few;
+/// returns whether some may be left out.
+async fn keys_under(
     client: &Client,
     credential: &Credential,
-    escaped_topic: &str,
+    mut prefixes: Vec<String>,
     keys: &mut Vec<String>,
 ) -> Result<bool, Error> {
-    const GROUP_INDEX: &str = "qk:groups:";
-    let groups = client
-        .kv_scan(credential, GROUP_INDEX, true, MAX_GROUP_PAGES)
-        .await?;
-    let mut cut = groups.cut;
-    // A prefix longer than a key has no rows.
-    let prefixes: Vec<String> = groups
-        .rows
-        .iter()
-        .filter_map(|row| row.key.strip_prefix(GROUP_INDEX))
-        .map(|group| format!("qk:group:{group}:{escaped_topic}:"))
-        .filter(|prefix| prefix.len() < MAX_KEY_BYTES)
-        .collect();
+    let mut cut = false;
+    // No row has a key as long as that.
+    prefixes.retain(|prefix| prefix.len() < MAX_KEY_BYTES);
     for chunk in prefixes.chunks(MAX_OPERATIONS) {
         let mut batch = Batch::new();
         for prefix in chunk {
             batch
                 .get_prefix(prefix, None, PROBE_ROWS, true)
-                .map_err(|_| Error::Unsendable("a group's key can't be asked for"))?;
+                .map_err(|_| Error::Unsendable("a prefix can't be asked for"))?;
         }
         let Outcome::Done(results) = client.kv(credential, &batch, Repeat::Safe).await? else {
             return Err(Error::unreadable("a read lost a precondition"));
