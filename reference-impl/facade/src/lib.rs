@@ -10,6 +10,7 @@ pub mod context;
 pub mod dispatch;
 pub mod envelope;
 pub mod fetch;
+pub mod floors;
 pub mod groups;
 pub mod handlers;
 pub mod http;
@@ -18,6 +19,8 @@ pub mod metrics;
 pub mod offsets;
 pub mod produce;
 pub mod queen;
+#[cfg(test)]
+mod scripted_queen;
 pub mod server;
 pub mod time_index;
 pub mod topics;

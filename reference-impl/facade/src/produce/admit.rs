@@ -15,12 +15,10 @@ use uuid::Uuid;
 use super::encode::{self, Encoded};
 use super::ids::TransactionIds;
 use super::memory::Reservation;
-use super::unit::{LaneKey, Sequenced, Unit, WindowKey};
+use super::unit::{LaneKey, Replay, Sequenced, Unit, WindowKey};
 use super::{Failure, Gatherer, Outcome, Produce};
 use crate::queen::{CALL_TIMEOUT, Scope};
 use crate::time_index::{Appended, PartitionKey};
-
-pub use super::unit::Replay;
 
 /// Bytes that the batches of one request may expand to: one frame's worth.
 const MAX_REQUEST_BYTES: usize = 100 << 20;
@@ -38,8 +36,11 @@ pub struct Topic {
     pub name: Arc<str>,
     /// Its id.
     pub id: Uuid,
-    /// What Queen makes of repeated items of an idempotent producer, and of others.
-    pub replay: Replay,
+    /// Whether Queen is known to recognise items that are pushed again within the time of a
+    /// request.
+    pub deduplicates: bool,
+    /// The largest batch it accepts, when it bounds it.
+    pub max_message_bytes: Option<i32>,
 }
 
 /// The request as far as its batches need it.
@@ -60,6 +61,11 @@ pub struct Request {
 pub enum Admitted {
     /// Nothing was to be stored.
     Empty,
+    /// Stored.
+    Stored {
+        /// The offset of its first record.
+        base_offset: i64,
+    },
     /// Answered.
     Refused(Failure),
     /// On its way; the outcome comes.
@@ -135,20 +141,27 @@ impl<'p> Admission<'p> {
         };
         let header = *batch.header();
         let sequenced = self.sequence(topic, partition, &batch)?;
-        let ids = match (&sequenced, topic.replay) {
-            (Some(sequenced), _) => Some(TransactionIds::Sequenced {
+        if topic.max_message_bytes.is_some_and(|max| exceeds(header.len_bytes, max)) {
+            return Err(Failure::new(ErrorCode::MessageTooLarge));
+        }
+        let ids = match &sequenced {
+            Some(sequenced) => Some(TransactionIds::Sequenced {
                 producer_id: header.producer_id,
                 epoch: sequenced.epoch,
                 partition,
                 base_sequence: sequenced.range.first(),
             }),
-            (None, Replay::Recognised) => Some(TransactionIds::minted(&*self.entropy)),
+            None if topic.deduplicates => Some(TransactionIds::minted(&*self.entropy)),
             // Names that nobody compares would only make the body longer.
-            (None, Replay::Doubled) => None,
+            None => None,
         };
-        if sequenced.is_some() && topic.replay == Replay::Doubled {
-            self.produce.shared.metrics.undeduplicated.inc();
-        }
+        // An idempotent client would send the batch again by itself, under the same names: to do
+        // it here can't double more.
+        let replay = if ids.is_some() {
+            Replay::Recognised
+        } else {
+            Replay::Doubled
+        };
         let (encoded, reservation) = self.encode(topic, partition, batch, ids).await?;
         self.produce.codecs.seen(topic.id, header.compression);
         let (answer, outcome) = oneshot::channel();
@@ -160,7 +173,7 @@ impl<'p> Admission<'p> {
             appended: appended(topic.id, partition, &encoded),
             fragment: encoded.fragment,
             sequenced,
-            replay: topic.replay,
+            replay,
             deadline: self.request.received + self.request.timeout.min(CALL_TIMEOUT),
             reservation,
             answer,
@@ -282,6 +295,10 @@ impl<'p> Admission<'p> {
         reservation.shrink(encoded.fragment.len_bytes());
         Ok((encoded, reservation))
     }
+}
+
+fn exceeds(bytes: usize, max: i32) -> bool {
+    usize::try_from(max).is_ok_and(|max| bytes > max)
 }
 
 /// What the time index may learn. Records without a timestamp of their own get one from Queen's

@@ -117,6 +117,8 @@ impl Gatherer {
 
     /// One push after the other, until nothing is left that may start.
     async fn run(self: Arc<Self>, mut units: Vec<Unit>) {
+        // Records that were taken in are stored before the node stops, whoever waits for them.
+        let _guard = self.shared.shutdown.guard();
         loop {
             let lanes = lanes_of(&units);
             push::run(&self, units).await;

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use coordinator::producer::Limits;
 use host::metrics::{Counter, Gauge, Histogram, Registry};
+use host::shutdown::Shutdown;
 use host::{Clock, Host};
 use indexmap::IndexMap;
 
@@ -49,6 +50,7 @@ pub struct Shared {
     table: Table,
     time_index: Arc<TimeIndex>,
     metrics: Metrics,
+    shutdown: Shutdown,
 }
 
 /// The series of the produce path.
@@ -61,7 +63,6 @@ struct Metrics {
     retries: Counter,
     duplicates: Counter,
     windows: Gauge,
-    undeduplicated: Counter,
 }
 
 impl Metrics {
@@ -101,11 +102,6 @@ impl Metrics {
                 "Sequence windows of idempotent producers",
                 &[],
             ),
-            undeduplicated: registry.counter(
-                "queen_kafka_undeduplicated_batches_total",
-                "Record batches of idempotent producers to queues without a dedup window",
-                &[],
-            ),
         }
     }
 }
@@ -133,6 +129,7 @@ impl Produce {
         host: &Host,
         client: Arc<Client>,
         time_index: Arc<TimeIndex>,
+        shutdown: Shutdown,
         registry: &Registry,
     ) -> Self {
         Self {
@@ -142,6 +139,7 @@ impl Produce {
                 table: Table::new(Limits::default()),
                 time_index,
                 metrics: Metrics::new(registry),
+                shutdown,
             }),
             gatherers: Mutex::new(Gatherers {
                 by_credential: IndexMap::new(),

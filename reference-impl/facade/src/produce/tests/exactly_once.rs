@@ -109,7 +109,7 @@ async fn what_stands_behind_a_failed_batch_fails_too() {
 async fn a_plain_batch_is_repeated_only_where_queen_recognises_it() {
     let world = World::new();
     let mut native = topic("native");
-    native.replay = Replay::Doubled;
+    native.deduplicates = false;
     world.queen.script("push", [Fault::LostAfter]);
     let lost = world.produce(&native, batches::plain(&numbers(0..2))).await;
     assert_eq!(code(&lost), ErrorCode::RequestTimedOut);

@@ -14,7 +14,7 @@ use kafka_wire::ErrorCode;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::admit::{Admission, Admitted, Replay, Request, Topic};
+use super::admit::{Admission, Admitted, Request, Topic};
 use super::{Failure, Outcome, Produce};
 use crate::queen::{Credential, Scope};
 use crate::scripted_queen::{ScriptedQueen, test_host};
@@ -27,6 +27,7 @@ struct World {
     host: Host,
     produce: Produce,
     credential: Credential,
+    _stop: host::shutdown::Trigger,
     version: i16,
     timeout: Duration,
 }
@@ -41,12 +42,15 @@ impl World {
         let host = test_host();
         let registry = host::metrics::Registry::default();
         let client = queen.client(&host);
-        let produce = Produce::new(&host, client, Arc::new(TimeIndex::new()), &registry);
+        let (stop, shutdown) = host::shutdown::shutdown();
+        let index = Arc::new(TimeIndex::new());
+        let produce = Produce::new(&host, client, index, shutdown, &registry);
         Self {
             queen,
             host,
             produce,
             credential: Credential::default(),
+            _stop: stop,
             version: 9,
             timeout: Duration::from_secs(30),
         }
@@ -104,6 +108,10 @@ async fn outcome(admitted: Admitted) -> Outcome {
             result: Err(failure),
             throttle: Duration::ZERO,
         },
+        Admitted::Stored { base_offset } => Outcome {
+            result: Ok(base_offset),
+            throttle: Duration::ZERO,
+        },
         Admitted::Empty => Outcome {
             result: Ok(-1),
             throttle: Duration::ZERO,
@@ -122,7 +130,8 @@ fn topic(name: &str) -> Topic {
     Topic {
         name: Arc::from(name),
         id: Uuid::parse_str(&crate::scripted_queen::id_of(name)).expect("a uuid"),
-        replay: Replay::Recognised,
+        deduplicates: true,
+        max_message_bytes: None,
     }
 }
 

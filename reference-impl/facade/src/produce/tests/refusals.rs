@@ -171,6 +171,17 @@ async fn a_transactional_batch_needs_a_transaction() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_topic_may_bound_its_batches() {
+    let world = World::new();
+    let mut orders = topic("orders");
+    let batch = batches::plain(&numbers(0..3));
+    orders.max_message_bytes = i32::try_from(batch.len()).ok();
+    assert_eq!(base(&world.produce(&orders, batch).await), 0);
+    let larger = batches::plain(&numbers(0..4));
+    assert_eq!(code(&world.produce(&orders, larger).await), ErrorCode::MessageTooLarge);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_records_are_stored_at_once() {
     let world = World::new();
     let empty = world.produce(&topic("orders"), Bytes::new()).await;
