@@ -87,7 +87,8 @@ async fn run(serve: Serve) -> Result<(), Box<dyn std::error::Error>> {
     };
     let queen = Queen::start(host.clone(), options).await?;
     let listener = host.net.bind(serve.addr).await?;
-    tracing::info!(addr = %listener.local_addr(), "listening");
+    // For whoever started this with port 0.
+    println!("listening on {}", listener.local_addr());
     queen.serve(listener);
     tokio::select! {
         _ = terminated.recv() => {}

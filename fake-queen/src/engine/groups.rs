@@ -51,9 +51,14 @@ pub async fn kafka_cursors(
         if cursor.lag == 0 {
             continue;
         }
-        let created_us =
-            read::append_instant(shared, tenant, &cursor.queue, &cursor.lane, cursor.next_offset)
-                .await?;
+        let created_us = read::append_instant(
+            shared,
+            tenant,
+            &cursor.queue,
+            &cursor.lane,
+            cursor.next_offset,
+        )
+        .await?;
         cursor.time_lag_s = created_us.map_or(0, |us| (now_ms - us / 1000).max(0) / 1000);
     }
     Ok(cursors)

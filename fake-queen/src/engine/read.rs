@@ -142,7 +142,9 @@ pub async fn read(
             let found = &mut found[cold.entry];
             if end == Some(cold.end_offset) {
                 // The tail goes on where the disk's part ends.
-                segments.append(&mut found.segments);
+                let spent: usize = segments.iter().map(|s| s.stored_bytes()).sum();
+                let mut left = cold.max_bytes.saturating_sub(spent);
+                take(&mut segments, found.segments.iter(), &mut left);
             }
             found.segments = segments;
         }
@@ -152,6 +154,21 @@ pub async fn read(
     }
     // Retention outran three reads: nothing was there each time we looked.
     Ok(plan(shared, tenant, wants, 0, unknown_lane).0)
+}
+
+/// Takes segments until the budget is crossed.
+fn take<'a>(
+    to: &mut Vec<Arc<Segment>>,
+    from: impl Iterator<Item = &'a Arc<Segment>>,
+    budget: &mut usize,
+) {
+    for segment in from {
+        if *budget == 0 {
+            break;
+        }
+        *budget = budget.saturating_sub(segment.stored_bytes());
+        to.push(Arc::clone(segment));
+    }
 }
 
 fn plan(
@@ -186,7 +203,6 @@ fn plan(
             let mut budget = want.max_bytes.min(left);
             let tail_start = lane.tail_start();
             if want.offset < tail_start {
-                // How much the disk gives is known only afterwards: the whole budget is its.
                 cold.push(Cold {
                     entry,
                     uid: lane.row.uid,
@@ -194,18 +210,14 @@ fn plan(
                     end_offset: tail_start,
                     max_bytes: budget,
                 });
+                // How much the disk gives is known only afterwards: the call pays for all of it.
                 left -= budget;
+                take(&mut found.segments, lane.tail.iter(), &mut budget);
                 return found;
             }
-            for segment in lane.tail_from(want.offset) {
-                found.segments.push(Arc::clone(segment));
-                let bytes = segment.stored_bytes();
-                left = left.saturating_sub(bytes);
-                budget = budget.saturating_sub(bytes);
-                if budget == 0 {
-                    break;
-                }
-            }
+            let before = budget;
+            take(&mut found.segments, lane.tail_from(want.offset), &mut budget);
+            left -= before - budget;
             found
         })
         .collect();

@@ -147,15 +147,13 @@ pub async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Job>, mut source
                 None => break,
             },
         };
-        if broken {
-            // Dropping a job answers it with `WriteError::Store`.
-            continue;
-        }
         let committed = match job {
             Job::Stop => {
                 queue.close();
                 continue;
             }
+            // Dropping a job answers it with `WriteError::Store`.
+            _ if broken => continue,
             Job::Alone(plan) => commit_alone(&shared, plan).await,
             Job::Write { bytes, plan } => {
                 let mut plans = vec![plan];

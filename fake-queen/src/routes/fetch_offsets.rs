@@ -64,7 +64,11 @@ pub async fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
             read::first_since(&shared, call.tenant, queue, lane, instant_us, unknown_lane).await?;
         json::raw(
             &mut out,
-            if at > 0 { ",{\"queue\":" } else { "{\"queue\":" },
+            if at > 0 {
+                ",{\"queue\":"
+            } else {
+                "{\"queue\":"
+            },
         );
         json::string(&mut out, queue);
         json::raw(&mut out, ",\"partition\":");

@@ -92,9 +92,9 @@ pub async fn one(call: &Call<'_>, group: &str) -> Result<Reply, ApiError> {
     let cursors = cursors(call).await?;
     let mut by_queue: Map<String, Value> = Map::new();
     for cursor in cursors.iter().filter(|cursor| cursor.group == group) {
-        let queue = by_queue.entry(cursor.queue.clone()).or_insert_with(
-            || json!({"conflation": false, "kind": "kafka", "partitions": []}),
-        );
+        let queue = by_queue
+            .entry(cursor.queue.clone())
+            .or_insert_with(|| json!({"conflation": false, "kind": "kafka", "partitions": []}));
         if let Some(Value::Array(partitions)) = queue.get_mut("partitions") {
             partitions.push(json!({
                 "partition": cursor.lane,

@@ -43,7 +43,11 @@ pub fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
     if body.entries.len() > MAX_ENTRIES {
         return Err(ApiError::BadRequest("too many entries (max 64)"));
     }
-    let entries: Vec<Value> = body.entries.iter().map(|entry| answer(call, entry)).collect();
+    let entries: Vec<Value> = body
+        .entries
+        .iter()
+        .map(|entry| answer(call, entry))
+        .collect();
     let now_ms = call.node.host.clock.wall().epoch_ms();
     Ok(Reply::value(&json!({
         "safeTime": time::millis_string(now_ms),
@@ -53,7 +57,8 @@ pub fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 fn answer(call: &Call<'_>, entry: &Entry) -> Value {
-    let error = |text: &str| json!({"queue": entry.queue, "partitions": [], "next": null, "error": text});
+    let error =
+        |text: &str| json!({"queue": entry.queue, "partitions": [], "next": null, "error": text});
     let state = call.node.engine.shared.read();
     let Some(queue) = state.queue(call.tenant, &entry.queue) else {
         return error("UNKNOWN_TOPIC_OR_PARTITION");

@@ -141,7 +141,10 @@ fn read<'a>(body: &Body<'a>) -> Result<Read<'a>, Failure<'static>> {
     Ok((elements, kv))
 }
 
-fn operation<'a>(raw: &'a RawValue, elements: &mut Vec<Element<'a>>) -> Result<(), Failure<'static>> {
+fn operation<'a>(
+    raw: &'a RawValue,
+    elements: &mut Vec<Element<'a>>,
+) -> Result<(), Failure<'static>> {
     const SHAPE: Failure<'static> = Failure::Shape("malformed operation");
     let operation: Operation<'a> = serde_json::from_str(raw.get()).map_err(|_| SHAPE)?;
     match operation.kind.as_ref().map(|kind| &*kind.0) {
@@ -184,7 +187,10 @@ fn success(
         comma(&mut out, index);
         json::raw(&mut out, "{\"index\":");
         json::uint(&mut out, index as u64);
-        json::raw(&mut out, ",\"type\":\"push\",\"success\":true,\"transactionId\":");
+        json::raw(
+            &mut out,
+            ",\"type\":\"push\",\"success\":true,\"transactionId\":",
+        );
         let message_id = outcome.at.message_id.0;
         match &item.transaction_id {
             Some(id) => json::string(&mut out, &id.0),
@@ -254,11 +260,9 @@ fn failed(call: &Call<'_>, bundle_id: Uuid, failure: &Failure<'_>, elements: usi
             "duplicate",
             "a transactionId was pushed before".to_owned(),
         ),
-        Failure::Refused(Refused::AckRejected) => (
-            StatusCode::OK,
-            "ack_rejected",
-            "no such lease".to_owned(),
-        ),
+        Failure::Refused(Refused::AckRejected) => {
+            (StatusCode::OK, "ack_rejected", "no such lease".to_owned())
+        }
         Failure::Refused(Refused::Precondition(_)) => (
             StatusCode::OK,
             "kv_precondition",

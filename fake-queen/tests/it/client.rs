@@ -1,21 +1,27 @@
-//! A small HTTP client over `host::Connect`: one connection per call.
+//! A small HTTP client over `host::Connect`.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
 use host::Connect;
-use http::{Method, Request, Response};
+use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 
+/// Makes a connection for each call.
 #[derive(Clone, Debug)]
 pub struct Client(pub Arc<dyn Connect>);
+
+/// One connection.
+pub struct Connection(SendRequest<Full<Bytes>>);
 
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     pub retry_after: Option<String>,
+    pub etag: Option<String>,
     pub text: String,
 }
 
@@ -25,27 +31,34 @@ impl Answer {
     }
 }
 
-impl Client {
+impl Connection {
     /// `None`: the connection was cut.
-    pub async fn try_call(&self, method: &str, path: &str, body: &str) -> Option<Answer> {
-        let stream = self.0.connect().await.ok()?;
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
-            .await
-            .ok()?;
-        let connection = tokio::spawn(connection);
-        let request = Request::builder()
+    pub async fn call(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Option<Answer> {
+        let mut request = Request::builder()
             .method(method.parse::<Method>().unwrap())
             .uri(path)
-            .header("host", "queen")
-            .body(Full::new(Bytes::from(body.to_owned())))
-            .unwrap();
-        let response: Response<_> = sender.send_request(request).await.ok()?;
-        let answer = Answer {
-            status: response.status().as_u16(),
-            retry_after: response
+            .header("host", "queen");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(body.into())).unwrap();
+        let response = self.0.send_request(request).await.ok()?;
+        let header = |name: &str| {
+            response
                 .headers()
-                .get("retry-after")
-                .map(|value| value.to_str().unwrap().to_owned()),
+                .get(name)
+                .map(|value| value.to_str().unwrap().to_owned())
+        };
+        Some(Answer {
+            status: response.status().as_u16(),
+            retry_after: header("retry-after"),
+            etag: header("etag"),
             text: String::from_utf8(
                 response
                     .into_body()
@@ -56,10 +69,24 @@ impl Client {
                     .to_vec(),
             )
             .unwrap(),
-        };
-        drop(sender);
-        let _ = connection.await;
-        Some(answer)
+        })
+    }
+}
+
+impl Client {
+    pub async fn connect(&self) -> Option<Connection> {
+        let stream = self.0.connect().await.ok()?;
+        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .ok()?;
+        tokio::spawn(connection);
+        Some(Connection(sender))
+    }
+
+    /// `None`: the connection was cut.
+    pub async fn try_call(&self, method: &str, path: &str, body: &str) -> Option<Answer> {
+        let mut connection = self.connect().await?;
+        connection.call(method, path, &[], body.to_owned()).await
     }
 
     pub async fn call(&self, method: &str, path: &str, body: &Value) -> Answer {
@@ -85,5 +112,20 @@ impl Client {
             .await;
         assert_eq!(answer.status, 200, "{route}: {}", answer.text);
         answer.json()
+    }
+
+    /// One entry of a fetch that doesn't wait.
+    pub async fn fetch(&self, queue: &str, lane: &str, offset: i64) -> Value {
+        let entry = serde_json::json!({"queue": queue, "partition": lane, "offset": offset,
+            "maxBytes": 8 << 20});
+        let body = serde_json::json!({"entries": [entry]});
+        self.post("fetch", 200, body).await["entries"][0].clone()
+    }
+
+    /// Pushes one item, returning its result.
+    pub async fn push(&self, queue: &str, lane: &str, payload: Value) -> Value {
+        let item = serde_json::json!({"queue": queue, "partition": lane, "payload": payload});
+        let body = serde_json::json!({ "items": [item] });
+        self.post("push", 201, body).await[0].clone()
     }
 }

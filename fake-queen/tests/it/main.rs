@@ -1,4 +1,19 @@
-//! Tests over HTTP, through the same pipe that embeds a Queen.
+//! The Queen over HTTP, through the same pipe that embeds it, on a clock of the tests' own.
 
 mod client;
+mod crash;
+mod disk;
+mod durable;
+mod faults;
+mod fetch;
+mod groups;
+mod kv;
+mod model;
+mod push;
+mod queues;
+mod retention;
+mod server;
 mod smoke;
+mod transaction;
+mod versions;
+mod world;
