@@ -49,7 +49,7 @@ struct RunArguments {
     /// The folder of index.html, report.md, junit.xml and checks.jsonl.
     #[arg(long, value_name = "DIR", default_value = "target/report")]
     report: PathBuf,
-    /// What the target refuses, instead of what this program knows of it.
+    /// What the target refuses, instead of what this program knows of it: a file, or apache-kafka.
     #[arg(long, value_name = "FILE")]
     expectations: Option<PathBuf>,
 }

@@ -8,6 +8,16 @@ use serde::Deserialize;
 
 use crate::spec::{Failure, Stop, Verdict};
 
+/// The files that are part of this program.
+const BUILT_IN: [(&str, &str); 3] = [
+    ("facade", include_str!("../expectations/facade.toml")),
+    ("bootstrap", include_str!("../expectations/bootstrap.toml")),
+    (
+        "apache-kafka",
+        include_str!("../expectations/apache-kafka.toml"),
+    ),
+];
+
 /// An expectations file.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -97,26 +107,17 @@ pub struct Judgement {
 }
 
 impl Expectations {
-    /// The file of a target that is part of this program.
-    ///
-    /// # Errors
-    ///
-    /// A file that is no expectations file, which the tests of this module exclude.
-    pub fn built_in(target: &str) -> Result<Self, LoadError> {
-        let text = match target {
-            "facade" => include_str!("../expectations/facade.toml"),
-            _ => include_str!("../expectations/bootstrap.toml"),
-        };
-        Self::parse(target, text)
-    }
-
-    /// A file of the user's own.
+    /// A file that is part of this program (the name of a target, or `apache-kafka`), else one of the
+    /// user's own.
     ///
     /// # Errors
     ///
     /// A file that cannot be read or is no expectations file.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let name = path.display().to_string();
+        if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+            return Self::parse(&name, text);
+        }
         let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read {
             path: name.clone(),
             source,
@@ -293,8 +294,8 @@ mod tests {
 
     #[test]
     fn built_in_files_parse() {
-        for target in ["facade", "bootstrap"] {
-            Expectations::built_in(target).unwrap();
+        for (name, _) in super::BUILT_IN {
+            Expectations::load(std::path::Path::new(name)).unwrap();
         }
     }
 

@@ -9,7 +9,7 @@ use tabled::settings::{Alignment, Color, Modify, Span, Style};
 
 use crate::check::{Check, Outcome};
 use crate::run::Run;
-use crate::summary::{Cell, Summary, ranges, reading_order};
+use crate::summary::{Cell, Row, Summary, ranges, reading_order};
 
 /// Unexpected outcomes that are told in full. The page has them all.
 const TOLD_IN_FULL: usize = 30;
@@ -56,7 +56,15 @@ fn table(summary: &Summary, colour: bool) -> String {
     ]);
     let nothing = Cell::default();
     let mut marks = Vec::new();
-    for (key, row) in &summary.rows {
+    // What is not advertised and is refused as it should be needs no line.
+    let told = |row: &&Row| {
+        row.advertised.is_some()
+            || row
+                .cells
+                .values()
+                .any(|cell| cell.counts.unexpected > 0 || !cell.versions.is_empty())
+    };
+    for (key, row) in summary.rows.iter().filter(|(_, row)| told(row)) {
         let advertised = row
             .advertised
             .map_or_else(|| "–".to_owned(), |(min, max)| ranges(min..=max));
@@ -150,7 +158,12 @@ fn unexpected(text: &mut String, checks: &[Check], colour: bool) {
             check.client,
             check.reason.as_deref().unwrap_or("no reason was given"),
         );
-        if let Some(difference) = &check.evidence.difference {
+        if let Some(difference) = &check.evidence.difference
+            && !check
+                .reason
+                .as_ref()
+                .is_some_and(|reason| reason.contains(&difference.path))
+        {
             let _ = writeln!(text, "    {difference}");
         }
     }

@@ -20,11 +20,11 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
         Ok(kind) => kind,
         Err(message) => return usage(&message),
     };
-    let expectations = match &arguments.expectations {
-        Some(path) => Expectations::load(path),
-        None => Expectations::built_in(kind.name()),
-    };
-    let expectations = match expectations {
+    let file = arguments
+        .expectations
+        .clone()
+        .unwrap_or_else(|| kind.name().into());
+    let expectations = match Expectations::load(&file) {
         Ok(expectations) => expectations,
         Err(error) => return usage(&error.to_string()),
     };
@@ -46,6 +46,7 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
     let progress = Progress::new(specs.len());
     let checks = runner::run(&cx, &specs, &expectations, &|check| progress.done(check)).await;
     progress.finish();
+    remove_topics(&cx, &advertised).await;
     let run = Run {
         target: target.kind().name().to_owned(),
         describes: describes(target.kind(), target.shared().bootstrap()),
@@ -82,6 +83,16 @@ pub(super) fn no_target(why: &Stop) -> u8 {
     };
     eprintln!("compat-matrix: no target: {why}");
     UNEXPECTED
+}
+
+/// Leaves somebody else's server as it was found. A server that is started here goes away whole.
+async fn remove_topics(cx: &Cx, advertised: &[Window]) {
+    let topics = cx.target.take_topics();
+    if matches!(cx.target.kind(), Kind::Bootstrap { .. })
+        && let Err(why) = probes::delete_topics(cx, advertised, &topics).await
+    {
+        eprintln!("compat-matrix: some topics are left behind: {why:?}");
+    }
 }
 
 fn report(arguments: &RunArguments, run: &Run, checks: &[Check]) -> u8 {

@@ -3,7 +3,7 @@
 mod node;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub use node::{Memory, Node};
 
@@ -37,6 +37,7 @@ pub struct Target {
     kind: Kind,
     shared: Node,
     scratch: Arc<tempfile::TempDir>,
+    topics: Mutex<Vec<String>>,
 }
 
 impl Target {
@@ -59,6 +60,7 @@ impl Target {
             kind,
             shared,
             scratch,
+            topics: Mutex::default(),
         })
     }
 
@@ -70,6 +72,20 @@ impl Target {
     /// The node that checks share.
     pub const fn shared(&self) -> &Node {
         &self.shared
+    }
+
+    /// Remembers a topic that a check makes, for the end of the run.
+    pub fn remember_topic(&self, name: &str) {
+        // Names are pushed whole.
+        self.topics
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(name.to_owned());
+    }
+
+    /// The topics that checks have made since the last call.
+    pub fn take_topics(&self) -> Vec<String> {
+        std::mem::take(&mut *self.topics.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Starts another node with an empty store.

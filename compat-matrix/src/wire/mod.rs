@@ -1,7 +1,9 @@
 //! The raw client of the probes: frames over TCP, and nothing between the check and the bytes.
 
+pub mod codec;
 mod connection;
 mod negotiate;
+pub mod opinion;
 
-pub use connection::{Connection, Reply};
+pub use connection::{ANSWER_WITHIN, Connection, Reply};
 pub use negotiate::advertised;
