@@ -148,3 +148,54 @@ fn a_header_name_that_is_not_utf8_leaves_no_trace() {
     );
     assert_eq!((refused, out.as_slice()), (Err(HeaderNameNotUtf8), b"kept".as_slice()));
 }
+
+/// A golden record, bytes in hex.
+#[derive(serde::Deserialize)]
+struct Golden {
+    name: String,
+    record: GoldenRecord,
+    payload: String,
+}
+
+#[derive(serde::Deserialize)]
+struct GoldenRecord {
+    key_hex: Option<String>,
+    value_hex: Option<String>,
+    timestamp_ms: Option<i64>,
+    headers: Vec<(String, Option<String>)>,
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).expect("hex"))
+        .collect()
+}
+
+#[test]
+fn golden_envelopes_are_written_and_read_to_the_byte() {
+    let golden: Vec<Golden> = fixtures::json("envelopes/records.json").expect("the fixture");
+    for golden in golden {
+        let record = Owned {
+            key: golden.record.key_hex.as_deref().map(unhex),
+            value: golden.record.value_hex.as_deref().map(unhex),
+            timestamp_ms: golden.record.timestamp_ms,
+            headers: golden
+                .record
+                .headers
+                .into_iter()
+                .map(|(name, value)| (name, value.as_deref().map(unhex)))
+                .collect(),
+        };
+        assert_eq!(encode(&record), golden.payload, "{}", golden.name);
+        assert_eq!(decode(&golden.payload), record, "{}", golden.name);
+    }
+}
+
+#[test]
+fn golden_native_payloads_are_served_as_their_text() {
+    let payloads: Vec<String> = fixtures::json("envelopes/native.json").expect("the fixture");
+    for payload in payloads {
+        assert_eq!(decode(&payload), native(&payload));
+    }
+}

@@ -128,3 +128,6 @@ impl Client {
             .await
     }
 }
+
+#[cfg(test)]
+mod tests;

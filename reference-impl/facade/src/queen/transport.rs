@@ -200,9 +200,9 @@ impl Transport {
             Wait::Parked => &self.parked,
         };
         match timeout_at(deadline, pool.acquire()).await {
-            Ok(Ok(permit)) => Ok(permit),
-            // Nobody closes the semaphores; a closed one would mean the same as a busy one.
-            Ok(Err(_)) | Err(_) => Err(Error::Busy),
+            Ok(Ok(permit)) if Instant::now() < deadline => Ok(permit),
+            // Too late, or closed (which nobody does).
+            _ => Err(Error::Busy),
         }
     }
 

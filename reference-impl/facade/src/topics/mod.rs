@@ -28,3 +28,6 @@ pub fn wire_name(name: &str) -> TopicName {
 pub const DEDUP_WINDOW_SECONDS: u64 = 3600;
 /// The widest topic that a Kafka client can address.
 pub const MAX_PARTITIONS: i32 = 100_000;
+
+#[cfg(test)]
+mod tests;
