@@ -1,1 +1,278 @@
 //! From variables to a running facade, and from a signal to a clean stop.
+//!
+//! [`main`] is the process; [`start`] is one facade, of which a process may run several.
+
+mod command_line;
+
+use std::error::Error;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use host::service::InProcess;
+use host::shutdown::{Trigger, shutdown};
+use host::{Connect, Host, Listener, Remote};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+
+use crate::config::{Config, HostPort, QueenUrl, Variables, variables};
+use crate::context::{Node, NodeId, NodeParts};
+use crate::metrics::Metrics;
+use crate::{http, logging, server};
+use command_line::Command;
+
+/// Starts a Queen in this process, in memory or in a directory.
+pub type EmbedFn =
+    fn(
+        Host,
+        Option<PathBuf>,
+    ) -> BoxFuture<'static, Result<InProcess, Box<dyn Error + Send + Sync>>>;
+
+/// Why a facade does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A listener could not be bound.
+    #[error("{variable}: cannot listen on {address}: {error}")]
+    Bind {
+        /// The variable that names the address.
+        variable: &'static str,
+        /// The address.
+        address: HostPort,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The Queen in this process did not start.
+    #[error("QUEEN_URL: the embedded Queen did not start: {0}")]
+    Embedded(Box<dyn Error + Send + Sync>),
+    /// This binary was built without one.
+    #[error("QUEEN_URL: this binary was built without the embedded Queen")]
+    NoEmbedded,
+    /// The runtime, or the signals.
+    #[error("cannot run: {0}")]
+    Runtime(#[from] io::Error),
+    /// A listener ended by itself.
+    #[error("the listener ended")]
+    Ended,
+}
+
+/// A facade that serves. Dropped, it closes at once; [`RunningFacade::stop`] drains first.
+#[derive(Debug)]
+pub struct RunningFacade {
+    node: Arc<Node>,
+    local_addr: SocketAddr,
+    http_addr: Option<SocketAddr>,
+    trigger: Trigger,
+    listeners: Vec<JoinHandle<()>>,
+}
+
+impl RunningFacade {
+    /// The bound address of the Kafka listener.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.local_addr
+    }
+
+    /// The bound address of the HTTP listener, when there is one.
+    pub fn http_addr(&self) -> Option<SocketAddr> {
+        self.http_addr
+    }
+
+    /// The state of the facade: configuration, metrics.
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Closes the listeners, answers what is in flight for at most `QUEEN_KAFKA_DRAIN_MS`, then
+    /// closes what is left. Returns whether everything was answered.
+    pub async fn stop(self) -> bool {
+        let drained = self.trigger.stop(self.node.config.drain).await;
+        for listener in self.listeners {
+            // A listener that panicked has nothing more to say here.
+            let _ = listener.await;
+        }
+        drained
+    }
+
+    /// Ends when a listener ends, which none does before the stop.
+    async fn ended(&mut self) {
+        let listeners = self.listeners.iter_mut();
+        let _ = futures::future::select_all(listeners).await;
+    }
+}
+
+/// Starts a facade that reaches Queen through `upstream`.
+///
+/// # Errors
+///
+/// [`StartError::Bind`].
+pub async fn start(
+    config: Config,
+    host: Host,
+    upstream: Arc<dyn Connect>,
+) -> Result<RunningFacade, StartError> {
+    let listener = bind(&host, variables::ADDR.name, &config.listen).await?;
+    let local_addr = listener.local_addr();
+    let http_listener = match &config.http {
+        Some(address) => Some(bind(&host, variables::HTTP_ADDR.name, address).await?),
+        None => None,
+    };
+    let http_addr = http_listener.as_ref().map(|listener| listener.local_addr());
+    let mut advertised = config.advertised.clone();
+    if advertised.port == 0 {
+        advertised.port = local_addr.port();
+    }
+    let (trigger, shutdown) = shutdown();
+    let node = Node::new(NodeParts {
+        host,
+        config: Arc::new(config),
+        upstream,
+        advertised,
+        shutdown,
+        metrics: Arc::new(Metrics::default()),
+    });
+    let mut listeners = vec![tokio::spawn(server::serve(Arc::clone(&node), listener))];
+    if let Some(listener) = http_listener {
+        listeners.push(tokio::spawn(http::serve(Arc::clone(&node), listener)));
+    }
+    Ok(RunningFacade {
+        node,
+        local_addr,
+        http_addr,
+        trigger,
+        listeners,
+    })
+}
+
+async fn bind(
+    host: &Host,
+    variable: &'static str,
+    address: &HostPort,
+) -> Result<Box<dyn Listener>, StartError> {
+    let failed = |error| StartError::Bind {
+        variable,
+        address: address.clone(),
+        error,
+    };
+    let resolved = host.net.resolve(&address.host, address.port).await;
+    let mut last = io::Error::from(io::ErrorKind::NotFound);
+    for addr in resolved.map_err(failed)? {
+        match host.net.bind(addr).await {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = error,
+        }
+    }
+    Err(failed(last))
+}
+
+/// The process `queen-kafka`: command line, variables, log, facade, signals. `embedded` starts the
+/// Queen of `QUEEN_URL=embedded:`, when the binary has one.
+///
+/// Exit codes: 0 after a clean stop, 1 when it could not start or serve, 2 for a wrong command
+/// line.
+pub fn main(embedded: Option<EmbedFn>) -> ExitCode {
+    match command_line::parse(std::env::args_os().skip(1)) {
+        Ok(Command::Run) => {}
+        Ok(Command::Print(text)) => {
+            print!("{text}");
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => {
+            eprintln!("queen-kafka: {error}\n\n{}", command_line::USAGE);
+            return ExitCode::from(2);
+        }
+    }
+    let variables: Variables = std::env::vars_os().collect();
+    let config = match Config::from_variables(&variables) {
+        Ok(config) => config,
+        Err(errors) => {
+            eprintln!("queen-kafka refuses to start:");
+            for problem in &errors.0 {
+                eprintln!("  {} {}", problem.variable, problem.message);
+            }
+            return ExitCode::FAILURE;
+        }
+    };
+    logging::install(&config.log);
+    let names = variables.keys().filter_map(|name| name.to_str());
+    for name in variables::unknown(names) {
+        tracing::warn!(variable = name, "not a variable of queen-kafka, ignored");
+    }
+    let run = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let run = run.map_err(StartError::from);
+    match run.and_then(|runtime| runtime.block_on(run_until_signal(config, embedded))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(%error, "queen-kafka cannot serve");
+            eprintln!("queen-kafka: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run_until_signal(config: Config, embedded: Option<EmbedFn>) -> Result<(), StartError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    announce(&config);
+    let host = host::os::host();
+    let (upstream, stop_queen) = match &config.queen_url {
+        QueenUrl::Http { host: name, port, .. } => {
+            let remote = Remote {
+                net: Arc::clone(&host.net),
+                host: name.clone(),
+                port: *port,
+            };
+            (Arc::new(remote) as Arc<dyn Connect>, None)
+        }
+        QueenUrl::Embedded { dir } => {
+            let embed = embedded.ok_or(StartError::NoEmbedded)?;
+            let queen = embed(host.clone(), dir.clone()).await;
+            let queen = queen.map_err(StartError::Embedded)?;
+            (queen.connector, Some(queen.stop))
+        }
+    };
+    let mut facade = start(config, host, upstream).await?;
+    tracing::info!(listen = %facade.local_addr(), "queen-kafka serves");
+    let name = tokio::select! {
+        _ = terminate.recv() => Some("SIGTERM"),
+        _ = interrupt.recv() => Some("SIGINT"),
+        () = facade.ended() => None,
+    };
+    let Some(name) = name else {
+        return Err(StartError::Ended);
+    };
+    tracing::info!(signal = name, "queen-kafka stops");
+    let stop = async {
+        let drained = facade.stop().await;
+        // Last: what it acknowledged to us is durable when this ends.
+        if let Some(stop) = stop_queen {
+            stop().await;
+        }
+        drained
+    };
+    tokio::select! {
+        drained = stop => tracing::info!(drained, "queen-kafka stopped"),
+        _ = terminate.recv() => tracing::warn!("second signal: stopped without draining"),
+        _ = interrupt.recv() => tracing::warn!("second signal: stopped without draining"),
+    }
+    Ok(())
+}
+
+/// The boot line of the seed: what to compare with what the clients use.
+fn announce(config: &Config) {
+    tracing::info!(
+        queen_url = %config.queen_url,
+        authenticated = config.queen_token.is_some(),
+        listen = %config.listen,
+        advertised = %config.advertised,
+        default_partitions = config.default_partitions.get(),
+        group_join_delay_ms = config.groups.initial_rebalance_delay.as_millis() as u64,
+        tls = false,
+        sasl = %"none",
+        forward_sni_host = false,
+        node_id = NodeId::SINGLE.0,
+        cluster = %config.cluster,
+        "queen-kafka starting"
+    );
+}

@@ -160,6 +160,17 @@ impl Reservation {
         self.hold(bytes);
     }
 
+    /// Holds `bytes` from now on: gives back what is more, charges what is missing.
+    pub fn resize(&mut self, bytes: usize) {
+        match self.bytes.checked_sub(bytes) {
+            Some(spare) => {
+                self.bytes = bytes;
+                self.budget.give_back(spare);
+            }
+            None => self.charge(bytes - self.bytes),
+        }
+    }
+
     fn hold(&mut self, bytes: usize) {
         self.bytes += bytes;
         self.budget.0.held.add(gauge(bytes));
@@ -205,6 +216,9 @@ mod tests {
             more.charge(10);
             more
         };
+        response.resize(40);
+        assert_eq!(budget.free_bytes(), 50);
+        response.resize(60);
         drop(response);
         assert_eq!(budget.free_bytes(), 90);
         drop(more);

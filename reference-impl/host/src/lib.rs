@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 pub use clock::{Clock, Monotonic, WallTime};
 pub use entropy::Entropy;
-pub use net::{BoxStream, Connect, Listener, Net, Stream};
+pub use net::{BoxStream, Connect, Listener, Net, Remote, Stream};
 pub use secret::Secret;
 
 /// The machine, as one node sees it. Cheap to clone: four reference counts.

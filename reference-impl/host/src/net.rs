@@ -6,6 +6,7 @@
 use std::fmt::Debug;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -48,4 +49,21 @@ pub trait Net: Debug + Send + Sync + 'static {
 pub trait Connect: Debug + Send + Sync + 'static {
     /// A new stream to the peer.
     fn connect(&self) -> BoxFuture<'_, io::Result<BoxStream>>;
+}
+
+/// Connects to one `host:port`, resolved anew for every stream.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// How it is reached.
+    pub net: Arc<dyn Net>,
+    /// Name or address, without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl Connect for Remote {
+    fn connect(&self) -> BoxFuture<'_, io::Result<BoxStream>> {
+        self.net.connect(&self.host, self.port)
+    }
 }

@@ -45,6 +45,10 @@ impl Net for OsNet {
             )?;
             socket.set_reuse_address(true)?;
             socket.set_nonblocking(true)?;
+            if addr.ip() == std::net::IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED) {
+                // One wildcard listener serves both families, whatever the system's default is.
+                socket.set_only_v6(false)?;
+            }
             socket.bind(&addr.into())?;
             socket.listen(BACKLOG)?;
             let listener = TcpListener::from_std(socket.into())?;

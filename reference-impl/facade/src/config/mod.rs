@@ -3,13 +3,20 @@
 //! Sources: the seed's "Every variable", the design page's "Drop-in" table.
 
 mod address;
+mod parse;
+mod reference;
+mod url;
+pub mod variables;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use host::Secret;
 
-pub use address::HostPort;
+pub use address::{AddressError, HostPort};
+pub use parse::{ConfigErrors, Problem, Variables};
+pub use reference::reference;
+pub use url::UrlError;
 
 /// Where Queen is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -186,7 +186,8 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
     }
 
-    fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    /// As [`FrameReader::closed`].
+    pub fn poll_closed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         while !self.ended {
             if self.partial.is_some() || self.carry.len() >= SIP_BYTES {
                 return Poll::Pending;

@@ -1,0 +1,340 @@
+//! From variables to [`Config`]: everything is looked at, and everything that is wrong is said at
+//! once.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::time::Duration;
+
+use host::Secret;
+use tracing_subscriber::EnvFilter;
+
+use super::variables::{self as var, Kind, Status, Variable};
+use super::{
+    Config, GroupConfig, HostPort, ListenerConfig, LogConfig, PartitionCount, QueenUrl,
+};
+
+/// Variables by name, as the process got them.
+pub type Variables = BTreeMap<OsString, OsString>;
+
+/// What is wrong with one variable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Which.
+    pub variable: &'static str,
+    /// What is wrong, and what would be right. Follows the name in a sentence.
+    pub message: String,
+}
+
+/// Everything that is wrong, at least one problem.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct ConfigErrors(pub Vec<Problem>);
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, Problem { variable, message }) in self.0.iter().enumerate() {
+            let end = if n == 0 { "" } else { "\n" };
+            write!(f, "{end}{variable} {message}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Config {
+    /// Reads every variable. One that is blank counts as unset.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigErrors`]: every problem of every variable.
+    pub fn from_variables(variables: &Variables) -> Result<Self, ConfigErrors> {
+        let mut reader = Reader {
+            variables,
+            problems: Vec::new(),
+        };
+        let config = reader.config();
+        reader.not_built();
+        if reader.problems.is_empty() {
+            Ok(config)
+        } else {
+            Err(ConfigErrors(reader.problems))
+        }
+    }
+}
+
+struct Reader<'a> {
+    variables: &'a Variables,
+    problems: Vec<Problem>,
+}
+
+impl Reader<'_> {
+    fn config(&mut self) -> Config {
+        let fallback = Config::local();
+        let groups = self.groups();
+        Config {
+            queen_url: self
+                .parsed(&var::QUEEN_URL, QueenUrl::parse)
+                .unwrap_or(fallback.queen_url),
+            queen_token: self.token(),
+            listen: self
+                .parsed(&var::ADDR, HostPort::parse)
+                .unwrap_or(fallback.listen),
+            advertised: self.advertised().unwrap_or(fallback.advertised),
+            http: self.parsed(&var::HTTP_ADDR, HostPort::parse),
+            // The row's range is inside `i32`.
+            default_partitions: PartitionCount(self.integer(&var::DEFAULT_PARTITIONS) as i32),
+            auto_create: self.switch(&var::AUTO_CREATE),
+            admin: self.switch(&var::ADMIN),
+            cluster: fallback.cluster,
+            listener: self.listener(),
+            groups,
+            drain: self.millis(&var::DRAIN_MS),
+            log: self.log(),
+        }
+    }
+
+    fn listener(&mut self) -> ListenerConfig {
+        let per_ip = self.size(&var::MAX_CONNECTIONS_PER_IP);
+        ListenerConfig {
+            max_connections: self.size(&var::MAX_CONNECTIONS),
+            max_connections_per_ip: Some(per_ip).filter(|max| *max > 0),
+            max_unauthenticated: self.size(&var::MAX_UNAUTHENTICATED),
+            auth_timeout: self.millis(&var::AUTH_TIMEOUT_MS),
+            write_timeout: self.millis(&var::WRITE_TIMEOUT_MS),
+            max_in_flight_bytes: self.size(&var::MAX_IN_FLIGHT_BYTES),
+        }
+    }
+
+    fn groups(&mut self) -> GroupConfig {
+        let groups = GroupConfig {
+            initial_rebalance_delay: self.millis(&var::GROUP_JOIN_DELAY_MS),
+            min_session_timeout: self.millis(&var::GROUP_MIN_SESSION_TIMEOUT_MS),
+            max_session_timeout: self.millis(&var::GROUP_MAX_SESSION_TIMEOUT_MS),
+        };
+        if groups.min_session_timeout > groups.max_session_timeout {
+            self.above(&var::GROUP_MIN_SESSION_TIMEOUT_MS, &var::GROUP_MAX_SESSION_TIMEOUT_MS);
+        }
+        groups
+    }
+
+    fn log(&mut self) -> LogConfig {
+        let level = self.filter(&var::LOG_LEVEL);
+        let rust_log = self.filter(&var::RUST_LOG);
+        LogConfig {
+            filter: rust_log.or(level).unwrap_or_else(|| "info".to_owned()),
+            json: self.text(&var::LOG_JSON).as_deref() == Some("true"),
+        }
+    }
+
+    fn filter(&mut self, variable: &'static Variable) -> Option<String> {
+        let checked = |text: &str| EnvFilter::try_new(text).map(|_| text.to_owned());
+        self.parsed(variable, checked)
+    }
+
+    fn token(&mut self) -> Option<Secret<String>> {
+        let token = self.text(&var::QUEEN_TOKEN)?;
+        if token.bytes().any(|byte| !byte.is_ascii_graphic()) {
+            self.problem(&var::QUEEN_TOKEN, "holds characters that no HTTP header can carry");
+        }
+        Some(Secret::new(token))
+    }
+
+    fn advertised(&mut self) -> Option<HostPort> {
+        let variable = &var::ADVERTISED_ADDR;
+        if self.text(variable).is_none() && !self.has_problem(variable) {
+            self.problem(
+                variable,
+                "is required: the host:port that other machines use to reach this process, and \
+                 what every client is told to connect to. QUEEN_KAFKA_ADDR is not it: that is only \
+                 what gets bound",
+            );
+        }
+        self.parsed(variable, HostPort::parse_advertised)
+    }
+
+    /// Validates what is not built, and refuses what asks for it.
+    fn not_built(&mut self) {
+        self.pairs();
+        for variable in var::ALL {
+            let Status::NotBuilt(feature) = variable.status else {
+                continue;
+            };
+            let Some(text) = self.text(variable) else {
+                continue;
+            };
+            self.check(variable, &text);
+            let asks = !matches!(variable.kind, Kind::Switch) || text == "true";
+            if asks && !self.has_problem(variable) {
+                let message = format!("asks for {feature}, which is not built in this version");
+                self.problem(variable, &format!("{message}; unset it"));
+            }
+        }
+    }
+
+    /// The rules between variables that are not built.
+    fn pairs(&mut self) {
+        let (cert, key) = (self.text(&var::TLS_CERT), self.text(&var::TLS_KEY));
+        let alone = match (&cert, &key) {
+            (Some(_), None) => Some((&var::TLS_CERT, &var::TLS_KEY)),
+            (None, Some(_)) => Some((&var::TLS_KEY, &var::TLS_CERT)),
+            _ => None,
+        };
+        if let Some((set, missing)) = alone {
+            let message = format!("is set without {}: TLS needs both files", missing.name);
+            self.problem(set, &message);
+        }
+        let forwards = self.text(&var::FORWARD_SNI_HOST).as_deref() == Some("true");
+        if forwards && cert.is_none() && key.is_none() {
+            let message = "requires TLS: a plaintext connection carries no server name";
+            self.problem(&var::FORWARD_SNI_HOST, message);
+        }
+        if self.integer(&var::TXN_MAX_BYTES) > self.integer(&var::TXN_MAX_STAGED_BYTES) {
+            self.above(&var::TXN_MAX_BYTES, &var::TXN_MAX_STAGED_BYTES);
+        }
+        if self.text(&var::NODE_ID).is_none() {
+            let clustered = [&var::CLUSTER, &var::CLUSTER_HEARTBEAT_MS, &var::CLUSTER_TTL_MS];
+            if self.text(clustered[0]).is_some() {
+                let message = "is set without QUEEN_KAFKA_NODE_ID, which switches cluster mode on";
+                self.problem(clustered[0], message);
+            }
+        } else if self.text(&var::QUEEN_TOKEN).is_none() {
+            let message = "is required in cluster mode (QUEEN_KAFKA_NODE_ID is set)";
+            self.problem(&var::QUEEN_TOKEN, message);
+        }
+        let heartbeat = self.integer(&var::CLUSTER_HEARTBEAT_MS);
+        if self.integer(&var::CLUSTER_TTL_MS) < 3 * heartbeat {
+            let message = format!("must be at least three times the heartbeat ({heartbeat} ms)");
+            self.problem(&var::CLUSTER_TTL_MS, &message);
+        }
+    }
+
+    fn check(&mut self, variable: &'static Variable, text: &str) {
+        match variable.kind {
+            Kind::Integer { .. } => {
+                self.integer(variable);
+            }
+            Kind::Switch => {
+                self.switch(variable);
+            }
+            Kind::Word(words) => {
+                if !words.iter().any(|word| word.eq_ignore_ascii_case(text)) {
+                    let known = words.join(" or ");
+                    self.problem(variable, &format!("is {text:?}; it takes {known}"));
+                }
+            }
+            Kind::ClusterName => {
+                let in_names = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+                if text.len() > 64 || !text.chars().all(in_names) {
+                    let message = "takes 1 to 64 characters of A-Z, a-z, 0-9, '.', '_' and '-'";
+                    self.problem(variable, message);
+                }
+            }
+            Kind::Features => {
+                let pair = |pair: &str| {
+                    let level = pair.split_once('=').map(|(_, level)| level.trim());
+                    level.is_some_and(|level| level.parse::<i16>().is_ok_and(|level| level >= 0))
+                };
+                if !text.split(',').all(pair) {
+                    self.problem(variable, "takes name=level pairs with commas between them");
+                }
+            }
+            // These hold any text, or are parsed by their own rules.
+            Kind::Url
+            | Kind::Token
+            | Kind::Bind
+            | Kind::Advertised
+            | Kind::Path
+            | Kind::Filter
+            | Kind::OnlyTrue => {}
+        }
+    }
+
+    fn text(&mut self, variable: &'static Variable) -> Option<String> {
+        let value = self.variables.get(std::ffi::OsStr::new(variable.name))?;
+        let Some(text) = value.to_str() else {
+            self.problem(variable, "is not UTF-8");
+            return None;
+        };
+        let text = text.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// The parsed value, or that of the default; `None` when there is neither or it is wrong.
+    fn parsed<T, E: fmt::Display>(
+        &mut self,
+        variable: &'static Variable,
+        parse: impl Fn(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        let text = self.text(variable);
+        let text = text.as_deref().or(variable.default)?;
+        match parse(text) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.problem(variable, &format!("is {text:?}: it {error}"));
+                None
+            }
+        }
+    }
+
+    fn integer(&mut self, variable: &'static Variable) -> u64 {
+        let Kind::Integer { min, max } = variable.kind else {
+            return 0;
+        };
+        let fallback = variable.default.and_then(|text| text.parse().ok());
+        let fallback = fallback.unwrap_or(min);
+        let Some(text) = self.text(variable) else {
+            return fallback;
+        };
+        match text.parse::<u64>() {
+            Ok(value) if (min..=max).contains(&value) && !text.starts_with('+') => value,
+            _ => {
+                let message = format!("is {text:?}; it takes a whole number from {min} to {max}");
+                self.problem(variable, &message);
+                fallback
+            }
+        }
+    }
+
+    fn size(&mut self, variable: &'static Variable) -> usize {
+        usize::try_from(self.integer(variable)).unwrap_or(usize::MAX)
+    }
+
+    fn millis(&mut self, variable: &'static Variable) -> Duration {
+        Duration::from_millis(self.integer(variable))
+    }
+
+    fn switch(&mut self, variable: &'static Variable) -> bool {
+        let text = self.text(variable);
+        match text.as_deref().or(variable.default) {
+            Some("true") => true,
+            Some("false") | None => false,
+            Some(other) => {
+                self.problem(variable, &format!("is {other:?}; it takes true or false"));
+                variable.default == Some("true")
+            }
+        }
+    }
+
+    fn above(&mut self, low: &'static Variable, high: &'static Variable) {
+        let (low_value, high_value) = (self.integer(low), self.integer(high));
+        let message = format!("({low_value}) must not be above {} ({high_value})", high.name);
+        self.problem(low, &message);
+    }
+
+    fn has_problem(&self, variable: &Variable) -> bool {
+        let name = variable.name;
+        self.problems.iter().any(|problem| problem.variable == name)
+    }
+
+    /// One problem per variable: the first is the cause of those behind it.
+    fn problem(&mut self, variable: &'static Variable, message: &str) {
+        if !self.has_problem(variable) {
+            self.problems.push(Problem {
+                variable: variable.name,
+                message: message.to_owned(),
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

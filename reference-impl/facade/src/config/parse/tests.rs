@@ -1,0 +1,178 @@
+use rstest::rstest;
+
+use super::*;
+
+/// What a start needs, and nothing else.
+const LEAST: (&str, &str) = ("QUEEN_KAFKA_ADVERTISED_ADDR", "kafka.example.com:9092");
+
+fn parse(set: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
+    let set = [LEAST].iter().chain(set);
+    let variables = set.map(|(name, value)| (name.into(), value.into()));
+    Config::from_variables(&variables.collect())
+}
+
+fn problems(set: &[(&str, &str)]) -> Vec<String> {
+    let errors = parse(set).expect_err("refuses to start").0;
+    let line = |p: Problem| format!("{} {}", p.variable, p.message);
+    errors.into_iter().map(line).collect()
+}
+
+#[test]
+fn the_least_start_has_the_defaults_of_the_seed() {
+    let config = parse(&[]).unwrap();
+    let local = Config::local();
+    assert_eq!(config.queen_url.to_string(), "http://localhost:6632");
+    assert_eq!(config.listen, HostPort::new("0.0.0.0", 9092));
+    assert_eq!(config.advertised, HostPort::new("kafka.example.com", 9092));
+    let same = Config {
+        queen_url: config.queen_url.clone(),
+        listen: config.listen.clone(),
+        advertised: config.advertised.clone(),
+        ..local
+    };
+    assert_eq!(config, same, "tests and the matrix start from the defaults");
+    assert_eq!(config.default_partitions.get(), 1024);
+    assert_eq!(config.groups.max_session_timeout, Duration::from_secs(300));
+}
+
+#[test]
+fn every_default_is_what_its_own_row_takes() {
+    for variable in var::ALL.iter().filter(|v| v.status == Status::Served) {
+        if let Some(default) = variable.default {
+            let set = parse(&[(variable.name, default)]).expect(variable.name);
+            assert_eq!(set, parse(&[]).unwrap(), "{}", variable.name);
+        }
+    }
+}
+
+#[test]
+fn a_blank_variable_is_an_unset_one() {
+    for variable in var::ALL.iter().filter(|v| **v != &var::ADVERTISED_ADDR) {
+        for blank in ["", "  ", "\t\n"] {
+            assert_eq!(parse(&[(variable.name, blank)]), parse(&[]), "{}", variable.name);
+        }
+    }
+    let required = problems(&[("QUEEN_KAFKA_ADVERTISED_ADDR", " ")]);
+    assert!(required[0].contains("is required"), "{required:?}");
+    assert!(required[0].contains("QUEEN_KAFKA_ADDR"), "{required:?}");
+}
+
+#[test]
+fn integers_take_their_range_and_nothing_else() {
+    for variable in var::ALL {
+        let Kind::Integer { min, max } = variable.kind else {
+            continue;
+        };
+        let (below, above) = (min.checked_sub(1), max + 1);
+        let outside = below.into_iter().chain([above]).map(|n| n.to_string());
+        let garbage = ["-1", "+5", "5.0", "1e3", "0x10", "ten", "99999999999999999999"];
+        for text in outside.chain(garbage.map(str::to_owned)) {
+            let said = problems(&[(variable.name, &text)]);
+            let expected = format!("{} is {text:?}; it takes a whole number from {min} to {max}", variable.name);
+            assert!(said.contains(&expected), "{said:?}");
+        }
+        if variable.status == Status::Served {
+            // The pair of session timeouts is narrowed together.
+            let pair = [("QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "1")];
+            for text in [min.to_string(), max.to_string()] {
+                let mut set = pair.to_vec();
+                set.push((variable.name, &text));
+                if variable.name.contains("MIN_SESSION") {
+                    set.push(("QUEEN_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS", "3600000"));
+                }
+                parse(&set).expect(variable.name);
+            }
+        }
+    }
+}
+
+#[rstest]
+#[case::url("QUEEN_URL", "localhost", "QUEEN_URL is \"localhost\": it must begin with http://, https:// or embedded:")]
+#[case::https("QUEEN_URL", "https://queen", "QUEEN_URL is \"https://queen\": it asks for https, which is not built in this version")]
+#[case::bind("QUEEN_KAFKA_ADDR", "9092", "QUEEN_KAFKA_ADDR is \"9092\": it has no port; write host:port")]
+#[case::http("QUEEN_KAFKA_HTTP_ADDR", ":8080", "QUEEN_KAFKA_HTTP_ADDR is \":8080\": it has an empty host")]
+#[case::switch("QUEEN_KAFKA_AUTO_CREATE", "yes", "QUEEN_KAFKA_AUTO_CREATE is \"yes\"; it takes true or false")]
+#[case::switch_case("QUEEN_KAFKA_ADMIN", "TRUE", "QUEEN_KAFKA_ADMIN is \"TRUE\"; it takes true or false")]
+#[case::sasl("QUEEN_KAFKA_SASL", "scram", "QUEEN_KAFKA_SASL is \"scram\"; it takes plain")]
+#[case::sasl_missing("QUEEN_KAFKA_SASL", "PLAIN", "QUEEN_KAFKA_SASL asks for SASL, which is not built in this version; unset it")]
+#[case::stage("QUEEN_KAFKA_TXN_STAGE", "disk", "QUEEN_KAFKA_TXN_STAGE is \"disk\"; it takes memory or queen")]
+#[case::stage_missing("QUEEN_KAFKA_TXN_STAGE", "memory", "QUEEN_KAFKA_TXN_STAGE asks for transactions, which is not built in this version; unset it")]
+#[case::cert("QUEEN_KAFKA_TLS_CERT", "/c.pem", "QUEEN_KAFKA_TLS_CERT is set without QUEEN_KAFKA_TLS_KEY: TLS needs both files")]
+#[case::sni("QUEEN_KAFKA_FORWARD_SNI_HOST", "true", "QUEEN_KAFKA_FORWARD_SNI_HOST requires TLS: a plaintext connection carries no server name")]
+#[case::sni_garbage("QUEEN_KAFKA_FORWARD_SNI_HOST", "on", "QUEEN_KAFKA_FORWARD_SNI_HOST is \"on\"; it takes true or false")]
+#[case::cluster("QUEEN_KAFKA_CLUSTER", "prod", "QUEEN_KAFKA_CLUSTER is set without QUEEN_KAFKA_NODE_ID, which switches cluster mode on")]
+#[case::features("QUEEN_KAFKA_FEATURES", "group.version", "QUEEN_KAFKA_FEATURES takes name=level pairs with commas between them")]
+#[case::txn_bytes("QUEEN_KAFKA_TXN_MAX_STAGED_BYTES", "1048576", "QUEEN_KAFKA_TXN_MAX_BYTES (8388608) must not be above QUEEN_KAFKA_TXN_MAX_STAGED_BYTES (1048576)")]
+#[case::ttl("QUEEN_KAFKA_CLUSTER_TTL_MS", "5000", "QUEEN_KAFKA_CLUSTER_TTL_MS must be at least three times the heartbeat (2000 ms)")]
+#[case::sessions("QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "300001", "QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS (300001) must not be above QUEEN_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS (300000)")]
+fn a_bad_value_refuses_to_start_and_says_what_is_right(
+    #[case] name: &'static str,
+    #[case] value: &str,
+    #[case] expected: &str,
+) {
+    let said = problems(&[(name, value)]);
+    assert!(said.iter().any(|line| line == expected), "{said:#?}");
+}
+
+#[test]
+fn what_is_not_built_refuses_to_start_once_it_is_set() {
+    let valid = |variable: &Variable| match variable.kind {
+        Kind::Integer { max, .. } => max.to_string(),
+        Kind::Switch => "true".to_owned(),
+        Kind::Word(words) => words[0].to_owned(),
+        Kind::Features => "group.version=1".to_owned(),
+        _ => "x".to_owned(),
+    };
+    for variable in var::ALL {
+        let Status::NotBuilt(feature) = variable.status else {
+            continue;
+        };
+        let value = valid(variable);
+        // Whatever its companions need.
+        let companions = [
+            ("QUEEN_KAFKA_TLS_CERT", "c"),
+            ("QUEEN_KAFKA_TLS_KEY", "k"),
+            ("QUEEN_KAFKA_NODE_ID", "1"),
+            ("QUEEN_TOKEN", "t"),
+            ("QUEEN_KAFKA_CLUSTER_TTL_MS", "120000"),
+            ("QUEEN_KAFKA_TXN_MAX_STAGED_BYTES", "8589934592"),
+        ];
+        let mut set: Vec<_> = companions.to_vec();
+        set.push((variable.name, &value));
+        let expected = format!(
+            "{} asks for {feature}, which is not built in this version; unset it",
+            variable.name
+        );
+        assert!(problems(&set).contains(&expected), "{expected}");
+    }
+    assert_eq!(parse(&[("QUEEN_KAFKA_FORWARD_SNI_HOST", "false")]), parse(&[]));
+}
+
+#[test]
+fn everything_wrong_is_said_at_once_and_no_token_is() {
+    let said = problems(&[
+        ("QUEEN_KAFKA_ADVERTISED_ADDR", "0.0.0.0:9092"),
+        ("QUEEN_TOKEN", "hunter2\u{7f}"),
+        ("QUEEN_KAFKA_MAX_CONNECTIONS", "1"),
+        ("LOG_LEVEL", "facade=loud"),
+    ]);
+    let names: Vec<&str> = said.iter().filter_map(|line| line.split(' ').next()).collect();
+    let expected = ["QUEEN_TOKEN", "QUEEN_KAFKA_ADVERTISED_ADDR", "QUEEN_KAFKA_MAX_CONNECTIONS", "LOG_LEVEL"];
+    assert_eq!(names, expected);
+    assert!(!said.join("\n").contains("hunter2"));
+}
+
+#[test]
+fn rust_log_wins_and_only_true_is_json() {
+    let log = |set: &[(&str, &str)]| parse(set).unwrap().log;
+    assert_eq!(log(&[("LOG_LEVEL", "debug")]).filter, "debug");
+    assert_eq!(log(&[("LOG_LEVEL", "debug"), ("RUST_LOG", "facade=trace")]).filter, "facade=trace");
+    assert!(log(&[("QUEEN_LOG_JSON", "true")]).json);
+    assert!(!log(&[("QUEEN_LOG_JSON", "1")]).json);
+}
+
+#[test]
+fn a_misspelt_name_is_found() {
+    let names = ["QUEEN_KAFKA_ADRR", "QUEEN_KAFKA_ADDR", "QUEEN_KAFKA_BIN", "PATH", "QUEEN_URL"];
+    assert_eq!(var::unknown(names), ["QUEEN_KAFKA_ADRR"]);
+}

@@ -1,0 +1,233 @@
+//! Every variable the facade reads, once: the parser works from these rows, and so does the
+//! reference page.
+
+use super::url;
+
+/// One variable.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name.
+    pub name: &'static str,
+    /// The text that stands for "unset"; `None` when unset means something else or is refused.
+    pub default: Option<&'static str>,
+    /// What it takes.
+    pub kind: Kind,
+    /// Which part of the reference it belongs to.
+    pub group: Group,
+    /// Whether this version serves it.
+    pub status: Status,
+    /// What it is, for the reference page.
+    pub doc: &'static str,
+}
+
+/// What a variable takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `http://`, `https://` or `embedded:`.
+    Url,
+    /// A bearer token; never shown.
+    Token,
+    /// The `host:port` to bind.
+    Bind,
+    /// The `host:port` that others connect to.
+    Advertised,
+    /// A whole number.
+    Integer {
+        /// Lowest.
+        min: u64,
+        /// Highest.
+        max: u64,
+    },
+    /// `true` or `false`.
+    Switch,
+    /// One of these words, in any case.
+    Word(&'static [&'static str]),
+    /// A file.
+    Path,
+    /// A cluster name.
+    ClusterName,
+    /// `name=level` pairs of finalized features.
+    Features,
+    /// A log filter.
+    Filter,
+    /// `true`; anything else is false.
+    OnlyTrue,
+}
+
+/// Parts of the reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// Where Queen is, and what is bound.
+    Addresses,
+    /// Topics.
+    Topics,
+    /// The group coordinator.
+    Groups,
+    /// What the listener bears.
+    Limits,
+    /// Logging.
+    Logging,
+    /// TLS and SASL.
+    Security,
+    /// Transactions.
+    Transactions,
+    /// Cluster mode.
+    Cluster,
+}
+
+impl Group {
+    /// All, in the order of the reference.
+    pub const ALL: [Self; 8] = [
+        Self::Addresses,
+        Self::Topics,
+        Self::Groups,
+        Self::Limits,
+        Self::Logging,
+        Self::Security,
+        Self::Transactions,
+        Self::Cluster,
+    ];
+
+    /// The heading.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Addresses => "Queen and addresses",
+            Self::Topics => "Topics and administration",
+            Self::Groups => "Group coordinator",
+            Self::Limits => "Limits of the listener",
+            Self::Logging => "Logging",
+            Self::Security => "TLS and SASL",
+            Self::Transactions => "Transactions",
+            Self::Cluster => "Cluster mode",
+        }
+    }
+}
+
+/// Whether a variable is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// It does what its row says.
+    Served,
+    /// The feature (named here) is not built: a value that asks for it is validated, and then
+    /// refuses to start.
+    NotBuilt(&'static str),
+}
+
+macro_rules! variables {
+    ($($constant:ident = $name:literal, $default:expr, $kind:expr, $group:ident, $status:expr,
+        $doc:literal;)*) => {
+        $(
+            #[doc = $doc]
+            pub const $constant: Variable = Variable {
+                name: $name,
+                default: $default,
+                kind: $kind,
+                group: Group::$group,
+                status: $status,
+                doc: $doc,
+            };
+        )*
+
+        /// Every variable, in the order of the reference.
+        pub const ALL: &[&Variable] = &[$(&$constant),*];
+    };
+}
+
+use Status::{NotBuilt, Served};
+
+const fn integer(min: u64, max: u64) -> Kind {
+    Kind::Integer { min, max }
+}
+
+const HOUR_MS: u64 = 3_600_000;
+
+variables! {
+    QUEEN_URL = "QUEEN_URL", Some(url::DEFAULT), Kind::Url, Addresses, Served,
+        "The broker or proxy the facade calls: an `http` URL, a trailing slash is dropped. `embedded:DIR` runs a durable Queen in this process that stores in DIR, `embedded:` one in memory. `https` is not built in this version.";
+    QUEEN_TOKEN = "QUEEN_TOKEN", None, Kind::Token, Addresses, Served,
+        "Bearer token for that broker. Optional, and never logged: the boot line says whether there is one.";
+    ADDR = "QUEEN_KAFKA_ADDR", Some("0.0.0.0:9092"), Kind::Bind, Addresses, Served,
+        "The address the Kafka listener binds: `host:port`, or `[v6]:port`. `[::]:9092` serves IPv4 too where the system allows it.";
+    ADVERTISED_ADDR = "QUEEN_KAFKA_ADVERTISED_ADDR", None, Kind::Advertised, Addresses, Served,
+        "**Required.** The `host:port` that other machines use to reach this process: what clients are told to connect to after bootstrap. A wildcard is refused.";
+    HTTP_ADDR = "QUEEN_KAFKA_HTTP_ADDR", None, Kind::Bind, Addresses, Served,
+        "Where `/livez`, `/readyz` and Prometheus `/metrics` are served, and the console of the embedded Queen. Unset serves none of them.";
+    DRAIN_MS = "QUEEN_KAFKA_DRAIN_MS", Some("2000"), integer(0, 60_000), Addresses, Served,
+        "How long a stop (SIGTERM, SIGINT) waits for what is in flight. Keep it inside the grace of whatever supervises the process.";
+    DEFAULT_PARTITIONS = "QUEEN_KAFKA_DEFAULT_PARTITIONS", Some("1024"), integer(1, 100_000), Topics, Served,
+        "Partitions of a topic the facade creates by itself, and the floor for the width it advertises to topics that declared none of their own.";
+    AUTO_CREATE = "QUEEN_KAFKA_AUTO_CREATE", Some("true"), Kind::Switch, Topics, Served,
+        "Whether topics are created when a client that allows it asks for them.";
+    ADMIN = "QUEEN_KAFKA_ADMIN", Some("true"), Kind::Switch, Topics, Served,
+        "`false` refuses topic and group deletion and config writes at the door.";
+    GROUP_JOIN_DELAY_MS = "QUEEN_KAFKA_GROUP_JOIN_DELAY_MS", Some("3000"), integer(0, HOUR_MS), Groups, Served,
+        "Kafka's `group.initial.rebalance.delay.ms`: how long the first join of an empty group waits for company.";
+    GROUP_MIN_SESSION_TIMEOUT_MS = "QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", Some("6000"), integer(1, HOUR_MS), Groups, Served,
+        "Kafka's `group.min.session.timeout.ms`. Not above the maximum.";
+    GROUP_MAX_SESSION_TIMEOUT_MS = "QUEEN_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS", Some("300000"), integer(1, HOUR_MS), Groups, Served,
+        "Kafka's `group.max.session.timeout.ms`.";
+    MAX_CONNECTIONS = "QUEEN_KAFKA_MAX_CONNECTIONS", Some("4096"), integer(16, 1_000_000), Limits, Served,
+        "Connections served at once. Past it a new connection is closed immediately.";
+    MAX_CONNECTIONS_PER_IP = "QUEEN_KAFKA_MAX_CONNECTIONS_PER_IP", Some("0"), integer(0, 1_000_000), Limits, Served,
+        "Connections from one address (one /64 of IPv6) at once; 0 is no such bound.";
+    MAX_IN_FLIGHT_BYTES = "QUEEN_KAFKA_MAX_IN_FLIGHT_BYTES", Some("536870912"), integer(16 << 20, 1 << 40), Limits, Served,
+        "Bytes of requests and responses that all connections together hold. When it is spent, sockets are not read until there is room.";
+    WRITE_TIMEOUT_MS = "QUEEN_KAFKA_WRITE_TIMEOUT_MS", Some("30000"), integer(1_000, HOUR_MS), Limits, Served,
+        "How long a client may leave what is written to it unread; then its connection closes.";
+    MAX_UNAUTHENTICATED = "QUEEN_KAFKA_MAX_UNAUTHENTICATED", Some("256"), integer(1, 1_000_000), Limits, Served,
+        "Connections at once that have not authenticated. Bounds nothing on a listener that authenticates nobody.";
+    AUTH_TIMEOUT_MS = "QUEEN_KAFKA_AUTH_TIMEOUT_MS", Some("10000"), integer(1_000, 600_000), Limits, Served,
+        "How long a connection may take to authenticate. Bounds nothing on a listener that authenticates nobody.";
+    LOG_LEVEL = "LOG_LEVEL", Some("info"), Kind::Filter, Logging, Served,
+        "What is logged: a level, or `target=level` pairs (`EnvFilter` syntax).";
+    RUST_LOG = "RUST_LOG", None, Kind::Filter, Logging, Served,
+        "The same, and it wins over `LOG_LEVEL`.";
+    LOG_JSON = "QUEEN_LOG_JSON", Some("false"), Kind::OnlyTrue, Logging, Served,
+        "`true` logs JSON lines. Any other value is read as false.";
+    TLS_CERT = "QUEEN_KAFKA_TLS_CERT", None, Kind::Path, Security, NotBuilt("TLS"),
+        "PEM certificate chain. Both this and the key, or neither.";
+    TLS_KEY = "QUEEN_KAFKA_TLS_KEY", None, Kind::Path, Security, NotBuilt("TLS"),
+        "PEM private key.";
+    SASL = "QUEEN_KAFKA_SASL", None, Kind::Word(&["plain"]), Security, NotBuilt("SASL"),
+        "The mechanism clients authenticate with.";
+    FORWARD_SNI_HOST = "QUEEN_KAFKA_FORWARD_SNI_HOST", Some("false"), Kind::Switch, Security, NotBuilt("TLS"),
+        "Forwards the TLS server name as the `Host` header of a connection's calls to Queen. Requires TLS.";
+    REAUTH_MS = "QUEEN_KAFKA_REAUTH_MS", Some("0"), integer(0, 604_800_000), Security, NotBuilt("SASL re-authentication"),
+        "How long an authentication lasts when the token does not say; 0 is for ever.";
+    TXN_STAGE = "QUEEN_KAFKA_TXN_STAGE", None, Kind::Word(&["memory", "queen"]), Transactions, NotBuilt("transactions"),
+        "Where the records of an open transaction wait.";
+    TXN_MAX_BYTES = "QUEEN_KAFKA_TXN_MAX_BYTES", Some("8388608"), integer(64 << 10, 64 << 20), Transactions, NotBuilt("transactions"),
+        "Staged record bytes one transaction may hold. Not above the process budget.";
+    TXN_MAX_RECORDS = "QUEEN_KAFKA_TXN_MAX_RECORDS", Some("50000"), integer(1, 5_000_000), Transactions, NotBuilt("transactions"),
+        "Staged records in one transaction.";
+    TXN_MAX_STAGED_BYTES = "QUEEN_KAFKA_TXN_MAX_STAGED_BYTES", Some("134217728"), integer(1 << 20, 8 << 30), Transactions, NotBuilt("transactions"),
+        "Staged bytes across every open transaction of this process.";
+    TXN_MAX_OPEN = "QUEEN_KAFKA_TXN_MAX_OPEN", Some("1024"), integer(1, 1_000_000), Transactions, NotBuilt("transactions"),
+        "Open transactions this process holds at once.";
+    TXN_MAX_TIMEOUT_MS = "QUEEN_KAFKA_TXN_MAX_TIMEOUT_MS", Some("900000"), integer(1_000, 7_200_000), Transactions, NotBuilt("transactions"),
+        "The ceiling on a producer's transaction timeout.";
+    FEATURES = "QUEEN_KAFKA_FEATURES", None, Kind::Features, Transactions, NotBuilt("finalized features"),
+        "Caps the finalized features that ApiVersions names.";
+    NODE_ID = "QUEEN_KAFKA_NODE_ID", None, integer(1, 64), Cluster, NotBuilt("cluster mode"),
+        "The one switch of cluster mode: the id of this node. Unset is single mode, node id 0.";
+    CLUSTER = "QUEEN_KAFKA_CLUSTER", Some("queen"), Kind::ClusterName, Cluster, NotBuilt("cluster mode"),
+        "The cluster name. Only with a node id.";
+    CLUSTER_HEARTBEAT_MS = "QUEEN_KAFKA_CLUSTER_HEARTBEAT_MS", Some("2000"), integer(500, 30_000), Cluster, NotBuilt("cluster mode"),
+        "How often a node refreshes its registry row.";
+    CLUSTER_TTL_MS = "QUEEN_KAFKA_CLUSTER_TTL_MS", Some("10000"), integer(3_000, 120_000), Cluster, NotBuilt("cluster mode"),
+        "How long a node stays live after its last write. Never below three times the heartbeat.";
+}
+
+/// Variables of the same family that the broker reads, not the facade.
+pub const BROKERS: &[&str] = &[
+    "QUEEN_KAFKA_EMBEDDED",
+    "QUEEN_KAFKA_BIN",
+    "QUEEN_KAFKA_SHUTDOWN_GRACE_MS",
+];
+
+/// The names that begin like the facade's and are nobody's: misspelt, or of another product.
+pub fn unknown<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let known = |name: &str| ALL.iter().any(|v| v.name == name) || BROKERS.contains(&name);
+    let ours = |name: &&str| name.starts_with("QUEEN_KAFKA_") && !known(name);
+    names.into_iter().filter(ours).collect()
+}

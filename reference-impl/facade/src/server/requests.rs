@@ -1,0 +1,123 @@
+//! What the loop decides about a request before its handler runs, and after.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use host::Monotonic;
+use host::budget::Reservation;
+use kafka_protocol::messages::ApiVersionsResponse;
+use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_wire::header::{RequestHeader, response_header_version};
+use kafka_wire::{ApiKey, ErrorCode, VersionRange};
+
+use crate::context::Node;
+use crate::dispatch::{self, EncodeError};
+use crate::windows::WINDOWS;
+
+/// A request whose header was read.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) header: RequestHeader,
+    pub(super) received: Monotonic,
+    pub(super) reservation: Reservation,
+}
+
+/// What is left of a request while it runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tag {
+    pub(super) key: ApiKey,
+    pub(super) version: i16,
+    pub(super) received: Monotonic,
+}
+
+/// A request that is running or waits for its answer; counted until it is dropped.
+#[derive(Debug)]
+pub(super) struct Flight {
+    pub(super) tag: Tag,
+    node: Arc<Node>,
+}
+
+impl Flight {
+    pub(super) fn new(node: &Arc<Node>, request: &Request) -> Self {
+        let tag = request.tag();
+        node.metrics.received(tag.key, request.header.body.len());
+        Self {
+            tag,
+            node: Arc::clone(node),
+        }
+    }
+}
+
+impl Drop for Flight {
+    fn drop(&mut self) {
+        let elapsed = self.node.host.clock.monotonic() - self.tag.received;
+        self.node.metrics.ended(self.tag.key, elapsed);
+    }
+}
+
+/// What is done with a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    /// Its handler runs.
+    Handle,
+    /// ApiVersions in a version that is not served: the one refusal Kafka has words for.
+    UnsupportedApiVersions,
+    /// The connection closes.
+    Close,
+}
+
+impl Request {
+    pub(super) fn tag(&self) -> Tag {
+        Tag {
+            key: self.header.api_key,
+            version: self.header.api_version,
+            received: self.received,
+        }
+    }
+
+    pub(super) fn course(&self) -> Course {
+        let (key, version) = (self.header.api_key, self.header.api_version);
+        match WINDOWS.serves(key, version) {
+            true => Course::Handle,
+            false if key == ApiKey::API_VERSIONS => Course::UnsupportedApiVersions,
+            false => Course::Close,
+        }
+    }
+}
+
+impl Tag {
+    /// Whether the handler may wait for something other than Queen's answer to one call (records,
+    /// other members): it is dropped when the peer is gone.
+    pub(super) fn parks(self) -> bool {
+        matches!(self.key, ApiKey::FETCH | ApiKey::JOIN_GROUP | ApiKey::SYNC_GROUP)
+    }
+
+    /// Whether it may start while requests of the same kind in front of it are not answered.
+    pub(super) fn pipelines(self) -> bool {
+        self.key == ApiKey::PRODUCE
+    }
+
+    /// The body of the response `frame` to this request.
+    pub(super) fn body(self, frame: &Bytes) -> &[u8] {
+        let header = 4 + 4 + usize::from(response_header_version(self.key, self.version) >= 1);
+        frame.get(header..).unwrap_or_default()
+    }
+}
+
+/// The answer to ApiVersions in a version that is not served: version 0 of the response, which
+/// every client reads, with the code and the one entry that lets the client choose again (KIP-511).
+///
+/// # Errors
+///
+/// [`EncodeError`]; never in fact, for the response is a constant.
+pub(super) fn unsupported_api_versions(correlation_id: i32) -> Result<Bytes, EncodeError> {
+    let VersionRange { min, max } = WINDOWS.get(ApiKey::API_VERSIONS).unwrap_or(VersionRange::NONE);
+    let own = ApiVersion::default()
+        .with_api_key(ApiKey::API_VERSIONS.0)
+        .with_min_version(min)
+        .with_max_version(max);
+    let response = ApiVersionsResponse::default()
+        .with_error_code(ErrorCode::UnsupportedVersion.code())
+        .with_api_keys(vec![own]);
+    dispatch::encode(ApiKey::API_VERSIONS, 0, correlation_id, &response)
+}
