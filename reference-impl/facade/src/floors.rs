@@ -45,8 +45,17 @@ pub struct Table(BTreeMap<Arc<str>, BTreeMap<i32, Row>>);
 
 impl Table {
     /// The start of a partition's log, as Kafka clients see it: the log's own, or the floor.
-    pub fn log_start(&self, topic: &Topic, partition: i32, log_start: i64, high_watermark: i64) -> i64 {
-        let row = self.0.get(&topic.name).and_then(|rows| rows.get(&partition));
+    pub fn log_start(
+        &self,
+        topic: &Topic,
+        partition: i32,
+        log_start: i64,
+        high_watermark: i64,
+    ) -> i64 {
+        let row = self
+            .0
+            .get(&topic.name)
+            .and_then(|rows| rows.get(&partition));
         match row {
             Some(row) if row.qid == topic.queue_id && row.floor <= high_watermark => {
                 log_start.max(row.floor)
@@ -155,7 +164,10 @@ impl Floors {
             }
             known.raises
         };
-        let scan = self.client.kv_scan(credential, PREFIX, false, MAX_PAGES).await;
+        let scan = self
+            .client
+            .kv_scan(credential, PREFIX, false, MAX_PAGES)
+            .await;
         let mut known = state.lock();
         known.scanned = Some(self.clock.monotonic());
         match scan {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use host::blocking::Blocking;
 use host::net::Listener;
+use host::shutdown::Trigger;
 use host::{Clock, Entropy, Host, Monotonic, WallTime};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -17,6 +18,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::config::Config;
+use crate::context::{Context, Node, NodeParts, Session, SessionId};
 use crate::queen::Client;
 
 /// What goes wrong with one call.
@@ -41,7 +44,6 @@ pub enum Fault {
 /// One stored record.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    pub transaction_id: Option<String>,
     pub payload: Value,
 }
 
@@ -71,6 +73,7 @@ struct World {
 struct Lane {
     log_start: i64,
     records: Vec<Stored>,
+    by_id: BTreeMap<String, usize>,
 }
 
 /// A handle on a scripted Queen. Dropping the last one stops nothing: its tasks end with the
@@ -157,7 +160,6 @@ impl ScriptedQueen {
         let lanes = world.queues.entry(queue.to_owned()).or_default();
         let lane = lanes.entry(partition.to_string()).or_default();
         lane.records.push(Stored {
-            transaction_id: None,
             payload,
         });
         drop(world);
@@ -199,12 +201,20 @@ impl ScriptedQueen {
         self.world().pushes_at_once
     }
 
-    async fn serve(self, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, std::io::Error> {
+    async fn serve(
+        self,
+        request: Request<Incoming>,
+    ) -> Result<Response<Full<Bytes>>, std::io::Error> {
         let path = request.uri().path().to_owned();
         let bearer = request.headers().get("authorization");
         let bearer = bearer.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
         let lost = || std::io::Error::from(std::io::ErrorKind::ConnectionAborted);
-        let bytes = request.into_body().collect().await.map_err(|_| lost())?.to_bytes();
+        let bytes = request
+            .into_body()
+            .collect()
+            .await
+            .map_err(|_| lost())?
+            .to_bytes();
         let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
         let route = path.strip_prefix("/api/v1/").unwrap_or(&path).to_owned();
         let fault = {
@@ -253,13 +263,17 @@ impl ScriptedQueen {
             "configure" => {
                 let queue = body["queue"].as_str().unwrap_or_default();
                 self.create(queue);
-                (200, json!({"configured": true, "queueId": id_of(queue), "queue": queue, "options": {"dedupWindowSeconds": 3600}}))
+                (
+                    200,
+                    json!({"configured": true, "queueId": id_of(queue), "queue": queue, "options": {"dedupWindowSeconds": 3600}}),
+                )
             }
             "resources/queues" => (200, self.queues()),
             _ => match route.strip_prefix("resources/queues/") {
-                Some(queue) if self.world().queues.contains_key(queue) => {
-                    (200, json!({"name": queue, "id": id_of(queue), "options": {"dedupWindowSeconds": 3600}}))
-                }
+                Some(queue) if self.world().queues.contains_key(queue) => (
+                    200,
+                    json!({"name": queue, "id": id_of(queue), "options": {"dedupWindowSeconds": 3600}}),
+                ),
                 Some(_) => (404, json!({"error": "Queue not found"})),
                 None => (404, json!({"error": "Not Found", "code": "no_such_route"})),
             },
@@ -287,8 +301,14 @@ impl ScriptedQueen {
             return (400, json!({"error": "bad body: items"}));
         };
         let forbidden = world.forbidden_queue.clone();
-        if items.iter().any(|item| item["queue"].as_str() == forbidden.as_deref() && forbidden.is_some()) {
-            return (403, json!({"error": "no produce scope", "code": "forbidden"}));
+        if items
+            .iter()
+            .any(|item| item["queue"].as_str() == forbidden.as_deref() && forbidden.is_some())
+        {
+            return (
+                403,
+                json!({"error": "no produce scope", "code": "forbidden"}),
+            );
         }
         let mut verdicts = Vec::new();
         for (index, item) in items.iter().enumerate() {
@@ -301,23 +321,23 @@ impl ScriptedQueen {
             let id = item["transactionId"].as_str().map(str::to_owned);
             let lanes = world.queues.entry(queue.to_owned()).or_default();
             let lane = lanes.entry(partition.to_owned()).or_default();
-            let known = id.as_ref().and_then(|id| {
-                lane.records
-                    .iter()
-                    .position(|stored| stored.transaction_id.as_ref() == Some(id))
-            });
+            let known = id.as_ref().and_then(|id| lane.by_id.get(id).copied());
             let (status, offset) = match known {
                 Some(at) => ("duplicate", at),
                 None => {
+                    if let Some(id) = &id {
+                        lane.by_id.insert(id.clone(), lane.records.len());
+                    }
                     lane.records.push(Stored {
-                        transaction_id: id,
                         payload: item["payload"].clone(),
                     });
                     ("queued", lane.records.len() - 1)
                 }
             };
-            verdicts.push(json!({"index": index, "message_id": "m", "transaction_id": "t",
-                "queueName": queue, "status": status, "offset": offset}));
+            verdicts.push(
+                json!({"index": index, "message_id": "m", "transaction_id": "t",
+                "queueName": queue, "status": status, "offset": offset}),
+            );
         }
         drop(world);
         self.changed.notify_waiters();
@@ -327,7 +347,9 @@ impl ScriptedQueen {
     async fn fetch(&self, body: &Value) -> (u16, Value) {
         let entries = body["entries"].as_array().cloned().unwrap_or_default();
         let refused = entries.len() > 1024
-            || entries.iter().any(|entry| entry["offset"].as_i64().is_none_or(|offset| offset < 0));
+            || entries
+                .iter()
+                .any(|entry| entry["offset"].as_i64().is_none_or(|offset| offset < 0));
         if refused {
             return (400, json!({"error": "bad body: entries"}));
         }
@@ -374,16 +396,24 @@ impl ScriptedQueen {
             } else {
                 let mut records = Vec::new();
                 let mut spent = 0;
-                for (at, stored) in lane.records.iter().enumerate().skip(usize::try_from(offset).expect("not negative")) {
-                    let size = i64::try_from(stored.payload.to_string().len()).expect("short");
+                for (at, stored) in lane
+                    .records
+                    .iter()
+                    .enumerate()
+                    .skip(usize::try_from(offset).expect("not negative"))
+                {
+                    // Queen counts compressed bytes: something else than its answer, at any rate.
+                    let size = i64::try_from(stored.payload.to_string().len() / 2).expect("short");
                     // The first record of the call is delivered whatever it weighs.
                     if spent + size > max_bytes && bytes > 0 {
                         break;
                     }
                     spent += size;
                     bytes += size;
-                    records.push(json!({"offset": at, "transactionId": "t", "payload": stored.payload,
-                        "ts": "2026-09-11T08:30:15.123456Z"}));
+                    records.push(
+                        json!({"offset": at, "transactionId": "t", "payload": stored.payload,
+                        "ts": "2026-09-11T08:30:15.123456Z"}),
+                    );
                 }
                 answer["records"] = Value::Array(records);
             }
@@ -394,7 +424,11 @@ impl ScriptedQueen {
 
     fn kv(&self, body: &Value) -> (u16, Value) {
         let mut world = self.world();
-        let operations = body["operations"].as_array().or(body.as_array()).cloned().unwrap_or_default();
+        let operations = body["operations"]
+            .as_array()
+            .or(body.as_array())
+            .cloned()
+            .unwrap_or_default();
         let mut results = Vec::new();
         for (index, operation) in operations.iter().enumerate() {
             let op = operation["op"].as_str().unwrap_or_default();
@@ -416,8 +450,10 @@ impl ScriptedQueen {
                     }
                 }
                 "delete" => {
-                    let applied = world.rows.remove(&key).is_some();
-                    json!({"index": index, "op": op, "applied": applied, "reason": if applied { Value::Null } else { json!("absent") }, "key": key})
+                    match world.rows.remove(&key) {
+                        Some((value, version)) => json!({"index": index, "op": op, "applied": true, "key": key, "value": value, "version": version}),
+                        None => json!({"index": index, "op": op, "applied": false, "reason": "absent", "key": key, "value": null, "version": 0}),
+                    }
                 }
                 "getMany" => {
                     let keys: Vec<&str> = operation["keys"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
@@ -445,7 +481,8 @@ impl ScriptedQueen {
     pub fn rows(&self, prefix: &str) -> Vec<(String, Value)> {
         let world = self.world();
         let rows = world.rows.iter().filter(|(key, _)| key.starts_with(prefix));
-        rows.map(|(key, row)| (key.clone(), row.0.clone())).collect()
+        rows.map(|(key, row)| (key.clone(), row.0.clone()))
+            .collect()
     }
 }
 
@@ -461,6 +498,34 @@ pub fn id_of(queue: &str) -> String {
         bytes[at % 16] ^= byte;
     }
     uuid::Uuid::from_bytes(bytes).to_string()
+}
+
+/// A facade in front of `queen`; it stops when the trigger is dropped.
+pub fn node(queen: &ScriptedQueen, change: impl FnOnce(&mut Config)) -> (Arc<Node>, Trigger) {
+    let mut config = Config::local();
+    change(&mut config);
+    let (trigger, shutdown) = host::shutdown::shutdown();
+    let node = Node::new(NodeParts {
+        host: test_host(),
+        advertised: config.advertised.clone(),
+        config: Arc::new(config),
+        upstream: queen.connector(),
+        shutdown,
+        metrics: Arc::default(),
+    });
+    (node, trigger)
+}
+
+/// A request of `version` that has just arrived.
+pub fn request(node: &Arc<Node>, version: i16) -> Context {
+    let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+    Context {
+        node: Arc::clone(node),
+        session: Session::new(SessionId(1), nowhere, None),
+        version,
+        client_id: None,
+        received: node.host.clock.monotonic(),
+    }
 }
 
 /// A machine whose clock is tokio's (which tests pause) and whose entropy is a counter.
@@ -495,9 +560,10 @@ impl Entropy for Counting {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for byte in bytes {
             // The low bits of a linear congruence are poor; its high byte will do.
-            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             *byte = (*state >> 56) as u8;
         }
     }
 }
-

@@ -14,8 +14,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use indexmap::IndexMap;
 use uuid::Uuid;
 
-pub use blocks::{Block, Stretch};
 use blocks::Blocks;
+pub use blocks::{Block, Stretch};
 
 /// Blocks kept over all partitions, 48 bytes each: enough for a quarter of a billion records.
 const MAX_BLOCKS: usize = 262_144;

@@ -103,7 +103,10 @@ impl Filling<'_> {
             Read::Failed(code) => self.failed(*code, assembled),
             Read::Unread => {
                 assembled.outcomes.push(PartitionOutcome::Unread);
-                self.data(Watermarks { high: UNKNOWN, log_start: UNKNOWN })
+                self.data(Watermarks {
+                    high: UNKNOWN,
+                    log_start: UNKNOWN,
+                })
             }
             Read::Lane(rest) => match rest.lane() {
                 Some(lane) => self.lane(lane, rest, assembled),
@@ -114,8 +117,11 @@ impl Filling<'_> {
 
     fn failed(&self, code: ErrorCode, assembled: &mut Assembled) -> PartitionData {
         assembled.outcomes.push(PartitionOutcome::Failed);
-        self.data(Watermarks { high: UNKNOWN, log_start: UNKNOWN })
-            .with_error_code(code.code())
+        self.data(Watermarks {
+            high: UNKNOWN,
+            log_start: UNKNOWN,
+        })
+        .with_error_code(code.code())
     }
 
     fn data(&self, watermarks: Watermarks) -> PartitionData {
@@ -138,12 +144,10 @@ impl Filling<'_> {
         }
         let high = lane.high_watermark();
         let log_start = match &self.planned.topic {
-            Some(topic) => self.floors.log_start(
-                topic,
-                self.planned.partition,
-                lane.log_start_offset(),
-                high,
-            ),
+            Some(topic) => {
+                self.floors
+                    .log_start(topic, self.planned.partition, lane.log_start_offset(), high)
+            }
             None => lane.log_start_offset(),
         };
         if self.planned.offset < log_start || self.planned.offset > high {

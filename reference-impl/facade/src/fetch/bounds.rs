@@ -39,7 +39,13 @@ pub struct Asked {
 /// # Errors
 ///
 /// The code for one that can't be served.
-pub fn find(view: &View, api: Api, version: i16, topic: &str, partition: i32) -> Result<Asked, ErrorCode> {
+pub fn find(
+    view: &View,
+    api: Api,
+    version: i16,
+    topic: &str,
+    partition: i32,
+) -> Result<Asked, ErrorCode> {
     match view.lookup(topic) {
         Lookup::Found(topic) if topic.has_partition(partition) => Ok(Asked { topic, partition }),
         Lookup::Found(_) | Lookup::Absent | Lookup::Illegal(_) => {
@@ -54,7 +60,10 @@ pub fn find(view: &View, api: Api, version: i16, topic: &str, partition: i32) ->
 pub async fn read(cx: &Context, api: Api, asked: &[Asked]) -> Vec<Result<Bounds, ErrorCode>> {
     let (scope, credential) = (&cx.session.scope, &cx.session.credential);
     let floors = cx.node.floors.table(scope, credential).await;
-    let chunks: Vec<Vec<Asked>> = asked.chunks(MAX_FETCH_ENTRIES).map(<[Asked]>::to_vec).collect();
+    let chunks: Vec<Vec<Asked>> = asked
+        .chunks(MAX_FETCH_ENTRIES)
+        .map(<[Asked]>::to_vec)
+        .collect();
     let calls = chunks.into_iter().map(|chunk| probe(cx, chunk));
     let answers: Vec<_> = stream::iter(calls).buffered(CALLS_AT_ONCE).collect().await;
     let mut bounds = Vec::with_capacity(asked.len());
@@ -133,11 +142,21 @@ async fn probe(cx: &Context, chunk: Vec<Asked>) -> (Vec<Asked>, Result<Lanes, Er
         })
         .collect();
     let credential = &cx.session.credential;
-    let answer = cx.node.queen.fetch(credential, &entries, Duration::ZERO, 0).await;
+    let answer = cx
+        .node
+        .queen
+        .fetch(credential, &entries, Duration::ZERO, 0)
+        .await;
     let lanes = answer.map(|fetched| {
         let lanes = fetched.lanes();
         lanes
-            .map(|lane| (lane.status(), lane.log_start_offset(), lane.high_watermark()))
+            .map(|lane| {
+                (
+                    lane.status(),
+                    lane.log_start_offset(),
+                    lane.high_watermark(),
+                )
+            })
             .collect()
     });
     (chunk, lanes)

@@ -77,7 +77,9 @@ impl Fetching {
         self.metrics
             .session_partitions
             .set(gauge(sessions.partitions()));
-        self.metrics.surplus_bytes.set(gauge(self.surplus.held_bytes()));
+        self.metrics
+            .surplus_bytes
+            .set(gauge(self.surplus.held_bytes()));
         result
     }
 }
@@ -87,7 +89,10 @@ impl Metrics {
         let counter = |name, help| registry.counter(name, help, &[]);
         let gauge = |name, help| registry.gauge(name, help, &[]);
         Self {
-            calls: counter("queen_kafka_fetch_calls_total", "Calls of Queen's fetch route"),
+            calls: counter(
+                "queen_kafka_fetch_calls_total",
+                "Calls of Queen's fetch route",
+            ),
             records: counter("queen_kafka_fetched_records_total", "Records delivered"),
             bytes: counter(
                 "queen_kafka_fetched_bytes_total",

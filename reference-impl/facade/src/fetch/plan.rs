@@ -7,8 +7,8 @@ use host::Monotonic;
 use kafka_wire::ErrorCode;
 use kafka_wire::records::Compression;
 
-use super::surplus::{Rest, Surplus};
 use super::TopicKey;
+use super::surplus::{Rest, Surplus};
 use crate::catalogue::{Lookup, Topic, View};
 use crate::produce::TopicCodecs;
 use crate::queen::{MAX_ENTRY_BYTES, Scope};
@@ -63,6 +63,11 @@ impl Planned {
             topic_id,
             partition: self.partition,
         })
+    }
+
+    /// Whether its records were read before.
+    pub fn is_kept(&self) -> bool {
+        matches!(self.source, Source::Kept(_))
     }
 
     /// The code for a topic that turns out not to exist.

@@ -124,7 +124,14 @@ impl Surplus {
             if self.charge(&rest.answer) {
                 let key = (scope.clone(), partition);
                 let at = now;
-                kept.insert(key, Kept { rest, next_offset, at });
+                kept.insert(
+                    key,
+                    Kept {
+                        rest,
+                        next_offset,
+                        at,
+                    },
+                );
             }
         }
     }
@@ -137,7 +144,9 @@ impl Surplus {
             let Ok(permits) = u32::try_from(permits) else {
                 return false;
             };
-            *permit = Arc::clone(&self.budget).try_acquire_many_owned(permits).ok();
+            *permit = Arc::clone(&self.budget)
+                .try_acquire_many_owned(permits)
+                .ok();
         }
         permit.is_some()
     }

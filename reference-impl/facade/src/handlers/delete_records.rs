@@ -44,13 +44,20 @@ pub async fn handle(cx: &Context, request: DeleteRecordsRequest) -> DeleteRecord
             asked.push((found, partition.offset));
         }
     }
-    let known: Vec<Asked> = asked.iter().filter_map(|(asked, _)| asked.clone().ok()).collect();
-    let mut bounds = bounds::read(cx, Api::DeleteRecords, &known).await.into_iter();
+    let known: Vec<Asked> = asked
+        .iter()
+        .filter_map(|(asked, _)| asked.clone().ok())
+        .collect();
+    let mut bounds = bounds::read(cx, Api::DeleteRecords, &known)
+        .await
+        .into_iter();
     let raises: Vec<BoxFuture<'_, Result<i64, ErrorCode>>> = asked
         .into_iter()
         .map(|(asked, offset)| {
             let judged = asked.and_then(|asked| {
-                let bounds = bounds.next().unwrap_or(Err(ErrorCode::UnknownServerError))?;
+                let bounds = bounds
+                    .next()
+                    .unwrap_or(Err(ErrorCode::UnknownServerError))?;
                 Ok((asked, bounds))
             });
             async move {
@@ -65,7 +72,10 @@ pub async fn handle(cx: &Context, request: DeleteRecordsRequest) -> DeleteRecord
     for topic in request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for partition in topic.partitions {
-            let result = results.next().await.unwrap_or(Err(ErrorCode::UnknownServerError));
+            let result = results
+                .next()
+                .await
+                .unwrap_or(Err(ErrorCode::UnknownServerError));
             let (low_watermark, code) = match result {
                 Ok(low_watermark) => (low_watermark, ErrorCode::None),
                 Err(code) => (UNKNOWN, code),
@@ -106,7 +116,13 @@ async fn delete(
     let raised = cx
         .node
         .floors
-        .raise(&session.scope, &session.credential, &asked.topic, asked.partition, floor)
+        .raise(
+            &session.scope,
+            &session.credential,
+            &asked.topic,
+            asked.partition,
+            floor,
+        )
         .await;
     match raised {
         Ok(floor) => Ok(floor.max(bounds.log_start)),

@@ -32,10 +32,10 @@ use uuid::Uuid;
 
 use crate::catalogue::{Lookup, View};
 use crate::context::Context;
+use crate::fetch::TopicKey;
 use crate::fetch::assemble::{self, Assembled, Bounds, MAX_RESPONSE_BYTES};
 use crate::fetch::plan::{self, Planned};
 use crate::fetch::poll::{Patience, Polled, Reader};
-use crate::fetch::TopicKey;
 use crate::upstream_errors;
 
 /// The first version with sessions.
@@ -63,11 +63,15 @@ pub async fn handle(cx: &Context, request: FetchRequest) -> FetchResponse {
         codecs: &node.produce.codecs,
     }
     .plan(&context.partitions);
+    let kept = planned.iter().filter(|planned| planned.is_kept()).count();
+    node.fetching.metrics.surplus_hits.add(kept as u64);
     let bounds = Bounds {
         max_bytes: usize::try_from(request.max_bytes)
             .ok()
             .filter(|&max_bytes| max_bytes > 0)
-            .map_or(MAX_RESPONSE_BYTES, |max_bytes| max_bytes.min(MAX_RESPONSE_BYTES)),
+            .map_or(MAX_RESPONSE_BYTES, |max_bytes| {
+                max_bytes.min(MAX_RESPONSE_BYTES)
+            }),
         read_committed: request.isolation_level == READ_COMMITTED,
     };
     if context.is_incremental() {
@@ -178,7 +182,9 @@ impl crate::fetch::poll::Existence for Existence<'_> {
             let session = &self.cx.session;
             let catalogue = &self.cx.node.catalogue;
             let list = async || {
-                let view = catalogue.fresh_view(&session.scope, &session.credential).await;
+                let view = catalogue
+                    .fresh_view(&session.scope, &session.credential)
+                    .await;
                 view.ok()
             };
             let known = planned.topic.as_ref().map(|topic| topic.id);

@@ -24,8 +24,8 @@ use kafka_wire::ErrorCode;
 use crate::context::Context;
 use crate::fetch::bounds::{self, Asked, Bounds};
 use crate::queen::{Error, FetchEntry};
-use crate::time_index::lookup::{self, Found, Log, ReadTimes, TimedOffset};
 use crate::time_index::PartitionKey;
+use crate::time_index::lookup::{self, Found, Log, ReadTimes, TimedOffset};
 use crate::upstream_errors::{self, Api};
 
 const LATEST: i64 = -1;
@@ -57,7 +57,10 @@ type Answer = Result<(i64, i64), ErrorCode>;
 /// Answers a ListOffsets request.
 pub async fn handle(cx: &Context, request: ListOffsetsRequest) -> ListOffsetsResponse {
     let questions = questions(cx, &request).await;
-    let known: Vec<Asked> = questions.iter().filter_map(|q| q.asked.clone().ok()).collect();
+    let known: Vec<Asked> = questions
+        .iter()
+        .filter_map(|q| q.asked.clone().ok())
+        .collect();
     let mut bounds = bounds::read(cx, Api::ListOffsets, &known).await.into_iter();
     let deadline = tokio::time::Instant::now() + LOOKUP_TIME;
     let answers = questions.iter().map(|question| {
@@ -77,7 +80,10 @@ pub async fn handle(cx: &Context, request: ListOffsetsRequest) -> ListOffsetsRes
         .boxed()
     });
     let answers: Vec<BoxFuture<'_, Answer>> = answers.collect();
-    let answers: Vec<Answer> = stream::iter(answers).buffered(LOOKUPS_AT_ONCE).collect().await;
+    let answers: Vec<Answer> = stream::iter(answers)
+        .buffered(LOOKUPS_AT_ONCE)
+        .collect()
+        .await;
     respond(request, &questions, answers)
 }
 
@@ -141,9 +147,7 @@ async fn answer(cx: &Context, asked: &Asked, bounds: Bounds, timestamp: i64) -> 
             }
             Ok(record.map_or((NONE, NONE), |record| (record.timestamp, record.offset)))
         }
-        Err(error) => {
-            Err(upstream_errors::answer(Api::ListOffsets, cx.version, &error).code)
-        }
+        Err(error) => Err(upstream_errors::answer(Api::ListOffsets, cx.version, &error).code),
     }
 }
 

@@ -45,7 +45,10 @@ pub async fn handle(
             });
         }
     }
-    let known: Vec<Asked> = asked.iter().filter_map(|asked| asked.clone().ok()).collect();
+    let known: Vec<Asked> = asked
+        .iter()
+        .filter_map(|asked| asked.clone().ok())
+        .collect();
     let mut bounds = bounds::read(cx, Api::ListOffsets, &known).await.into_iter();
     let mut asked = asked.into_iter();
     let mut topics = Vec::with_capacity(request.topics.len());
@@ -53,9 +56,8 @@ pub async fn handle(
         let mut partitions = Vec::with_capacity(topic.partitions.len());
         for partition in topic.partitions {
             let found = asked.next().unwrap_or(Err(ErrorCode::UnknownServerError));
-            let end = found.and_then(|_| {
-                bounds.next().unwrap_or(Err(ErrorCode::UnknownServerError))
-            });
+            let end =
+                found.and_then(|_| bounds.next().unwrap_or(Err(ErrorCode::UnknownServerError)));
             let response = EpochEndOffset::default().with_partition(partition.partition);
             partitions.push(match end {
                 Err(code) => response

@@ -68,7 +68,10 @@ fn refusal(request: &ProduceRequest) -> Option<Failure> {
         return Some(Failure::new(ErrorCode::InvalidRequiredAcks));
     }
     // brod encodes "none" as the empty string.
-    let transactional = request.transactional_id.as_ref().is_some_and(|id| !id.is_empty());
+    let transactional = request
+        .transactional_id
+        .as_ref()
+        .is_some_and(|id| !id.is_empty());
     transactional.then(|| {
         Failure::because(
             ErrorCode::TransactionalIdAuthorizationFailed,
@@ -135,7 +138,9 @@ async fn resolve(cx: &Context, request: &ProduceRequest) -> (View, Vec<Lookup>) 
         };
         let mut lookups = known(&view);
         // A client may know a topic that another node has just created.
-        if lookups.iter().any(|lookup| matches!(lookup, Lookup::Absent))
+        if lookups
+            .iter()
+            .any(|lookup| matches!(lookup, Lookup::Absent))
             && let Ok(fresh) = catalogue.fresh_view(scope, credential).await
         {
             view = fresh;
@@ -143,7 +148,11 @@ async fn resolve(cx: &Context, request: &ProduceRequest) -> (View, Vec<Lookup>) 
         }
         return (view, lookups);
     }
-    let names: Vec<&str> = request.topic_data.iter().map(|topic| topic.name.as_str()).collect();
+    let names: Vec<&str> = request
+        .topic_data
+        .iter()
+        .map(|topic| topic.name.as_str())
+        .collect();
     let create = cx.node.config.auto_create;
     catalogue.resolve(scope, credential, &names, create).await
 }
@@ -170,10 +179,17 @@ async fn topic(cx: &Context, found: &crate::catalogue::Topic, data: &TopicProduc
         .and_then(|record| record.dedup_window_seconds())
         .is_some_and(|window| window >= MIN_DEDUP_SECONDS);
     // Only a look: the batch is proved when it's admitted.
-    let mut records = data.partition_data.iter().filter_map(|data| data.records.as_ref());
+    let mut records = data
+        .partition_data
+        .iter()
+        .filter_map(|data| data.records.as_ref());
     if records.any(|records| BatchHeader::parse(records).is_ok_and(|h| h.has_producer_id())) {
         let (scope, credential) = (&cx.session.scope, &cx.session.credential);
-        let dedup = cx.node.catalogue.ensure_dedup(scope, credential, found).await;
+        let dedup = cx
+            .node
+            .catalogue
+            .ensure_dedup(scope, credential, found)
+            .await;
         deduplicates |= dedup == Dedup::Covered;
     }
     Topic {
@@ -244,14 +260,19 @@ impl Pending {
     /// The first failure, once all is settled.
     async fn failed(self) -> bool {
         let response = self.finish().await;
-        let mut partitions = response.responses.iter().flat_map(|t| &t.partition_responses);
+        let mut partitions = response
+            .responses
+            .iter()
+            .flat_map(|t| &t.partition_responses);
         partitions.any(|partition| partition.error_code != ErrorCode::None.code())
     }
 }
 
 async fn settled(outcome: &mut oneshot::Receiver<Outcome>) -> Outcome {
     // The sender is dropped only with the whole node.
-    outcome.await.unwrap_or_else(|_| Outcome::failed(ErrorCode::RequestTimedOut))
+    outcome
+        .await
+        .unwrap_or_else(|_| Outcome::failed(ErrorCode::RequestTimedOut))
 }
 
 /// acks=0: nothing is answered, and the end of the connection is the only way to say that records
@@ -283,8 +304,6 @@ fn partition_response((index, admitted): (i32, Admitted)) -> PartitionProduceRes
                     .message
                     .map(|message| StrBytes::from_string(message.to_string())),
             ),
-        Admitted::Pending(_) => {
-            response.with_error_code(ErrorCode::RequestTimedOut.code())
-        }
+        Admitted::Pending(_) => response.with_error_code(ErrorCode::RequestTimedOut.code()),
     }
 }

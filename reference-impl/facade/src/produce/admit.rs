@@ -26,6 +26,9 @@ const MAX_REQUEST_BYTES: usize = 100 << 20;
 const MAX_REQUEST_RECORDS: usize = 1_000_000;
 /// Batches at least this long are read where blocking work runs.
 const READ_ELSEWHERE_BYTES: usize = 256 << 10;
+/// What every batch gets, however little its client waits: a push that is already under way is
+/// worth its answer.
+const MIN_PATIENCE: Duration = Duration::from_secs(1);
 /// What records are first supposed to expand to, per compressed byte.
 const USUAL_RATIO: usize = 8;
 
@@ -112,7 +115,10 @@ impl<'p> Admission<'p> {
         partition: i32,
         records: Option<Bytes>,
     ) -> Admitted {
-        match self.read(topic, partition, records.unwrap_or_default()).await {
+        match self
+            .read(topic, partition, records.unwrap_or_default())
+            .await
+        {
             Ok(Some(outcome)) => Admitted::Pending(outcome),
             Ok(None) => Admitted::Empty,
             Err(failure) => Admitted::Refused(failure),
@@ -141,7 +147,10 @@ impl<'p> Admission<'p> {
         };
         let header = *batch.header();
         let sequenced = self.sequence(topic, partition, &batch)?;
-        if topic.max_message_bytes.is_some_and(|max| exceeds(header.len_bytes, max)) {
+        if topic
+            .max_message_bytes
+            .is_some_and(|max| exceeds(header.len_bytes, max))
+        {
             return Err(Failure::new(ErrorCode::MessageTooLarge));
         }
         let ids = match &sequenced {
@@ -174,7 +183,8 @@ impl<'p> Admission<'p> {
             fragment: encoded.fragment,
             sequenced,
             replay,
-            deadline: self.request.received + self.request.timeout.min(CALL_TIMEOUT),
+            deadline: self.request.received
+                + self.request.timeout.clamp(MIN_PATIENCE, CALL_TIMEOUT),
             reservation,
             answer,
             ticket: None,
@@ -265,10 +275,7 @@ impl<'p> Admission<'p> {
                 self.produce.memory.reserve(cost).await
             }
         };
-        let request = self
-            .budget
-            .take()
-            .unwrap_or_else(|| Budget::new(0, 0));
+        let request = self.budget.take().unwrap_or_else(|| Budget::new(0, 0));
         let (bytes, count) = (request.remaining_bytes(), request.remaining_records());
         let mut budget = if limit_bytes < bytes {
             Budget::new(limit_bytes, count)

@@ -117,11 +117,14 @@ pub fn encode(
             value: record.value,
             timestamp_ms: record.timestamp,
         };
-        let headers = record.headers.iter().map(|header| (header.key, header.value));
+        let headers = record
+            .headers
+            .iter()
+            .map(|header| (header.key, header.value));
         let id = ids.map(|ids| ids.of(index, &mut buffer));
-        writer.record(id, parts, headers).map_err(|error| {
-            Failure::because(ErrorCode::InvalidRecord, error.to_string())
-        })?;
+        writer
+            .record(id, parts, headers)
+            .map_err(|error| Failure::because(ErrorCode::InvalidRecord, error.to_string()))?;
         if writer.len_bytes() > MAX_FRAGMENT_BYTES {
             return Err(Failure::because(
                 ErrorCode::MessageTooLarge,

@@ -110,6 +110,10 @@ mod tests {
             names.insert(ids.of(0, &mut IdBuffer::default()).to_owned());
         }
         assert_eq!(names.len(), 7);
-        assert!(names.iter().all(|name| name.len() == 24 && !name.contains('=')));
+        assert!(
+            names
+                .iter()
+                .all(|name| name.len() == 24 && !name.contains('='))
+        );
     }
 }

@@ -26,7 +26,9 @@ pub struct Reservation {
 impl Memory {
     /// A budget of `bytes`, at least one kibibyte.
     pub fn new(bytes: usize) -> Self {
-        let total = u32::try_from(bytes / PERMIT_BYTES).unwrap_or(u32::MAX).max(1);
+        let total = u32::try_from(bytes / PERMIT_BYTES)
+            .unwrap_or(u32::MAX)
+            .max(1);
         Self {
             permits: Arc::new(Semaphore::new(total as usize)),
             total,

@@ -63,6 +63,7 @@ struct Metrics {
     retries: Counter,
     duplicates: Counter,
     windows: Gauge,
+    window_evictions: Gauge,
 }
 
 impl Metrics {
@@ -100,6 +101,11 @@ impl Metrics {
             windows: registry.gauge(
                 "queen_kafka_producer_windows",
                 "Sequence windows of idempotent producers",
+                &[],
+            ),
+            window_evictions: registry.gauge(
+                "queen_kafka_producer_window_evictions",
+                "Sequence windows dropped for room since the start",
                 &[],
             ),
         }
@@ -169,9 +175,7 @@ impl Produce {
         }
         let lane = gatherers.lanes.next();
         let gatherer = Gatherer::new(credential.clone(), Arc::clone(&self.shared), lane);
-        gatherers
-            .by_credential
-            .insert(key, Arc::clone(&gatherer));
+        gatherers.by_credential.insert(key, Arc::clone(&gatherer));
         gatherer
     }
 }
@@ -182,7 +186,11 @@ struct CredentialKey(Credential);
 
 impl Hash for CredentialKey {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.bearer.as_ref().map(|bearer| bearer.expose()).hash(state);
+        self.0
+            .bearer
+            .as_ref()
+            .map(|bearer| bearer.expose())
+            .hash(state);
         self.0.host.hash(state);
     }
 }

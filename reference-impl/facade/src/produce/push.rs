@@ -207,7 +207,9 @@ impl Push<'_> {
 }
 
 fn several_queues(units: &[Unit]) -> bool {
-    units.iter().any(|unit| unit.lane.queue != units[0].lane.queue)
+    units
+        .iter()
+        .any(|unit| unit.lane.queue != units[0].lane.queue)
 }
 
 /// The answer for a batch whose predecessor failed: the client sends both again, in order.
@@ -229,6 +231,7 @@ impl super::Shared {
             _ => {}
         }
         drop(unit.reservation);
+        let is_sequenced = unit.sequenced.is_some();
         self.table.resolve(
             self.clock.monotonic(),
             unit.sequenced.as_ref(),
@@ -239,5 +242,11 @@ impl super::Shared {
                 throttle: unit.throttle,
             },
         );
+        if is_sequenced {
+            let (windows, evictions) = self.table.usage();
+            let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            self.metrics.windows.set(gauge(windows as u64));
+            self.metrics.window_evictions.set(gauge(evictions));
+        }
     }
 }

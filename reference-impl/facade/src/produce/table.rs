@@ -78,10 +78,9 @@ impl Table {
             Verdict::Duplicate { base_offset } => Ok(base_offset),
             // Not a fault of the batch: the client tries again, in order.
             Verdict::Busy => Err(Failure::new(ErrorCode::NotEnoughReplicas)),
-            Verdict::Refused(refusal) => Err(Failure::because(
-                refusal_code(refusal),
-                refusal.to_string(),
-            )),
+            Verdict::Refused(refusal) => {
+                Err(Failure::because(refusal_code(refusal), refusal.to_string()))
+            }
         };
         drop(inner);
         answer(
@@ -94,10 +93,17 @@ impl Table {
         Judged::Settled
     }
 
-    /// Whether a batch was withdrawn since it was admitted. The answer is given once.
+    /// Whether a batch was withdrawn since it was admitted.
     pub(super) fn is_doomed(&self, unit: &Unit) -> bool {
         unit.ticket
-            .is_some_and(|ticket| self.lock().doomed.remove(&ticket))
+            .is_some_and(|ticket| self.lock().doomed.contains(&ticket))
+    }
+
+    /// Withdrawn tickets and shared answers that still wait for their batches.
+    #[cfg(test)]
+    pub(super) fn unresolved(&self) -> usize {
+        let inner = self.lock();
+        inner.doomed.len() + inner.joined.len()
     }
 
     /// Records what became of a batch that was to be pushed, and answers everyone who waits.
@@ -111,6 +117,8 @@ impl Table {
     ) {
         if let (Some(ticket), Some(Sequenced { window, .. })) = (ticket, sequenced) {
             let mut inner = self.lock();
+            // Withdrawn or not, from here on nobody asks any more.
+            inner.doomed.remove(&ticket);
             match &outcome.result {
                 Ok(base_offset) => {
                     inner.states.acknowledge(now, window, ticket, *base_offset);

@@ -60,7 +60,10 @@ fn contiguous(items: &[Pushed], base_offset: i64, fresh: bool) -> Result<Stored,
     if in_order && base_offset >= 0 {
         return Ok(Stored { base_offset, fresh });
     }
-    tracing::error!(base_offset, "Queen stored a record batch at scattered offsets");
+    tracing::error!(
+        base_offset,
+        "Queen stored a record batch at scattered offsets"
+    );
     Err(Failure::because(
         ErrorCode::UnknownServerError,
         "the records' offsets are not contiguous",

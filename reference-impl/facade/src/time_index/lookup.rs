@@ -23,11 +23,8 @@ pub trait ReadTimes: Send + Sync {
 
     /// Some records from `offset` on, in order; `most` wants as many as a call gives, otherwise
     /// one is enough. None means that the log ends there.
-    fn read(
-        &self,
-        offset: i64,
-        most: bool,
-    ) -> BoxFuture<'_, Result<Vec<TimedOffset>, Self::Error>>;
+    fn read(&self, offset: i64, most: bool)
+    -> BoxFuture<'_, Result<Vec<TimedOffset>, Self::Error>>;
 }
 
 /// A partition and the bounds of its log when they were asked for.

@@ -24,7 +24,13 @@ impl Producer {
         };
         let count = i32::try_from(values.len()).expect("a few");
         self.sequence = increment_sequence(self.sequence, count);
-        build(values, BatchOptions { producer, ..BatchOptions::default() })
+        build(
+            values,
+            BatchOptions {
+                producer,
+                ..BatchOptions::default()
+            },
+        )
     }
 }
 
@@ -35,7 +41,13 @@ pub(super) fn plain(values: &[String]) -> Bytes {
 
 /// A batch without a producer, compressed.
 pub(super) fn compressed(values: &[String], compression: Compression) -> Bytes {
-    build(values, BatchOptions { compression, ..BatchOptions::default() })
+    build(
+        values,
+        BatchOptions {
+            compression,
+            ..BatchOptions::default()
+        },
+    )
 }
 
 pub(super) fn build(values: &[String], options: BatchOptions) -> Bytes {

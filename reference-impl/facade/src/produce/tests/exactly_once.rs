@@ -53,8 +53,13 @@ async fn a_batch_sent_again_while_in_flight_shares_the_answer() {
     let world = World::new();
     let orders = topic("orders");
     let batch = producer(7).batch(&numbers(0..3));
-    world.queen.script("push", [Fault::Slow(Duration::from_secs(3))]);
-    let first = world.admit(vec![(&orders, 0, batch.clone())]).await.remove(0);
+    world
+        .queen
+        .script("push", [Fault::Slow(Duration::from_secs(3))]);
+    let first = world
+        .admit(vec![(&orders, 0, batch.clone())])
+        .await
+        .remove(0);
     tokio::time::sleep(Duration::from_secs(1)).await;
     let again = world.admit(vec![(&orders, 0, batch)]).await.remove(0);
     assert_eq!(base(&outcome(first).await), 0);
@@ -127,7 +132,11 @@ async fn a_plain_batch_is_repeated_only_where_queen_recognises_it() {
 async fn a_client_that_closed_its_connection_has_its_records_stored() {
     let world = World::new();
     let orders = topic("orders");
-    drop(world.admit(vec![(&orders, 0, batches::plain(&numbers(0..2)))]).await);
+    drop(
+        world
+            .admit(vec![(&orders, 0, batches::plain(&numbers(0..2)))])
+            .await,
+    );
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(world.values(&orders, 0), numbers(0..2));
 }
@@ -185,7 +194,7 @@ async fn client(world: &World, topic: &Topic, partition: i32, id: i64, records: 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
     /// Whatever befalls the pushes, clients that retry see each record stored once and in order.
     #[test]
@@ -217,6 +226,7 @@ proptest! {
                 let expected: Vec<_> = (0..records).map(|n| format!("{id}-{n}")).collect();
                 assert_eq!(of(topic, partition, id), expected);
             }
+            assert_eq!(world.produce.shared.table.unresolved(), 0, "nothing is left behind");
         });
     }
 }

@@ -10,7 +10,9 @@ use crate::scripted_queen::Fault;
 async fn gathers_from_every_connection_while_a_push_is_in_flight() {
     let world = World::new();
     let topics: Vec<_> = (0..5).map(|n| topic(&format!("topic-{n}"))).collect();
-    world.queen.script("push", [Fault::Slow(Duration::from_secs(1))]);
+    world
+        .queen
+        .script("push", [Fault::Slow(Duration::from_secs(1))]);
     let mut admitted = Vec::new();
     for request in 0..100_usize {
         let topic = &topics[request % 5];
@@ -45,7 +47,13 @@ async fn a_request_is_one_push() {
 async fn credentials_are_never_mixed() {
     let mut world = World::new();
     let orders = topic("orders");
-    world.queen.script("push", [Fault::Slow(Duration::from_secs(1)), Fault::Slow(Duration::from_secs(1))]);
+    world.queen.script(
+        "push",
+        [
+            Fault::Slow(Duration::from_secs(1)),
+            Fault::Slow(Duration::from_secs(1)),
+        ],
+    );
     let mut admitted = Vec::new();
     for n in 0..6_usize {
         world.credential.bearer = Some(host::Secret::new(format!("key-{}", n % 2)));
@@ -113,14 +121,19 @@ async fn a_batch_beyond_every_body_goes_alone_and_whole() {
 async fn a_busy_gatherer_pushes_several_bodies_at_once_but_each_lane_one_by_one() {
     let world = World::new();
     let orders = topic("orders");
-    world
-        .queen
-        .script("push", (0..40).map(|_| Fault::Slow(Duration::from_millis(500))));
+    world.queen.script(
+        "push",
+        (0..40).map(|_| Fault::Slow(Duration::from_millis(500))),
+    );
     let mut admitted = Vec::new();
     for n in 0..40_usize {
         let partition = i32::try_from(n % 20).unwrap();
         let values: Vec<_> = (0..700).map(|at| format!("{n}-{at}")).collect();
-        admitted.extend(world.admit(vec![(&orders, partition, batches::plain(&values))]).await);
+        admitted.extend(
+            world
+                .admit(vec![(&orders, partition, batches::plain(&values))])
+                .await,
+        );
     }
     for admitted in admitted {
         outcome(admitted).await.result.expect("stored");

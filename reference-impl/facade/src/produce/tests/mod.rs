@@ -3,6 +3,7 @@
 mod batches;
 mod exactly_once;
 mod gathering;
+mod handler;
 mod refusals;
 
 use std::sync::Arc;

@@ -114,9 +114,15 @@ fn reads_nothing_twice() {
     let records = Records::new((0..100_000).map(|n| n % 1000).collect(), 10_000);
     let index = TimeIndex::new();
     let log = records.log(0);
-    assert_eq!(run(first_at_or_after(&index, &records, log, 5000)).record, None);
+    assert_eq!(
+        run(first_at_or_after(&index, &records, log, 5000)).record,
+        None
+    );
     assert_eq!(records.read.load(Ordering::Relaxed), 100_000);
-    assert_eq!(run(first_at_or_after(&index, &records, log, 5000)).record, None);
+    assert_eq!(
+        run(first_at_or_after(&index, &records, log, 5000)).record,
+        None
+    );
     assert_eq!(records.read.load(Ordering::Relaxed), 100_000);
     let found = run(first_at_or_after(&index, &records, log, 999));
     assert_eq!(found.record.map(|record| record.offset), Some(999));
@@ -137,7 +143,13 @@ fn reads_nothing_of_what_was_produced_here() {
         index.appended(batch, base);
     }
     let found = run(largest(&index, &records, records.log(0)));
-    assert_eq!(found.record, Some(TimedOffset { offset: 4999, timestamp: 4999 }));
+    assert_eq!(
+        found.record,
+        Some(TimedOffset {
+            offset: 4999,
+            timestamp: 4999
+        })
+    );
     assert_eq!(records.read.load(Ordering::Relaxed), 0);
     run(first_at_or_after(&index, &records, records.log(0), 4000));
     assert!(records.read.load(Ordering::Relaxed) <= 1100, "one block");
@@ -174,7 +186,13 @@ fn searches_what_is_too_long_to_scan_and_says_so() {
         offset: 500_001,
         timestamp: 1_000_002,
     };
-    assert_eq!(found, Found { record: Some(record), guessed: true });
+    assert_eq!(
+        found,
+        Found {
+            record: Some(record),
+            guessed: true
+        }
+    );
     let past = run(first_at_or_after(&index, &Endless, log, i64::MAX));
     assert_eq!(past.record, None);
     assert!(run(largest(&index, &Endless, log)).guessed);
