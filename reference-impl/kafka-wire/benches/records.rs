@@ -209,5 +209,24 @@ fn decode(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, encode, decode);
+/// What no codec can do without: one pass of the checksum to decode, and a copy besides to encode.
+fn floor(c: &mut Criterion) {
+    let values = values();
+    let body = values.concat();
+    let mut copy = vec![0; body.len()];
+    let mut group = c.benchmark_group("records/floor");
+    group.throughput(Throughput::Bytes(body.len() as u64));
+    group.bench_function("crc32c", |b| b.iter(|| crc32c::crc32c(black_box(&body))));
+    group.bench_function("copy+crc32c", |b| {
+        b.iter(|| {
+            for (target, value) in copy.chunks_mut(VALUE_BYTES).zip(&values) {
+                target.copy_from_slice(value);
+            }
+            crc32c::crc32c(black_box(&copy))
+        });
+    });
+    group.finish();
+}
+
+criterion_group!(benches, floor, encode, decode);
 criterion_main!(benches);

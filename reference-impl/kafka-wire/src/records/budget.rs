@@ -6,7 +6,8 @@ use super::codec::ZstdContext;
 /// The bytes and records that are left to a request. One budget is shared by every batch of the
 /// request, and spent before anything is allocated for a batch.
 ///
-/// Uncompressed batches cost no bytes: theirs were admitted with the frame.
+/// Uncompressed batches cost no bytes: theirs were admitted with the frame. A batch that expands
+/// beyond what is left takes all of it.
 #[derive(Debug)]
 pub struct Budget {
     bytes: usize,

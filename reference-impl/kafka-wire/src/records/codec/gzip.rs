@@ -6,7 +6,7 @@ use bytes::{BufMut, BytesMut};
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use super::{CodecFault, Fault};
+use super::{CodecFault, Fault, Spent};
 
 /// On batches of 100 KiB of text, level 6 (Kafka's default) takes ten times as long for output that
 /// is a quarter smaller.
@@ -16,15 +16,16 @@ const MAX_RATIO: usize = 1032;
 /// Empty stream: header, an empty block, trailer.
 const MIN_STREAM_BYTES: usize = 20;
 
-pub(super) fn decompress(input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
+pub(super) fn decompress(input: &[u8], limit: usize, spent: &mut Spent) -> Result<Vec<u8>, Fault> {
     let bound = limit.min(input.len().saturating_mul(MAX_RATIO));
     // Right for every stream of one member that does not lie.
-    let declared = declared_len(input)?;
-    if let Some(output) = decompress_into(input, declared.min(bound))? {
+    let declared = declared_len(input)?.min(bound);
+    spent.0 = declared;
+    if let Some(output) = decompress_into(input, declared)? {
         return Ok(output);
     }
     // Several members, or a lie: measure first, so that what is kept is allocated once.
-    let len = measure(input, bound)?.ok_or(Fault::OverLimit)?;
+    let len = measure(input, bound, spent)?.ok_or(Fault::OverLimit)?;
     decompress_into(input, len)?.ok_or(Fault::Stream(CodecFault::Size))
 }
 
@@ -62,14 +63,17 @@ fn decompress_into(input: &[u8], capacity: usize) -> Result<Option<Vec<u8>>, Fau
 }
 
 /// How many bytes the stream yields; `None` above `limit`.
-fn measure(input: &[u8], limit: usize) -> Result<Option<usize>, Fault> {
+fn measure(input: &[u8], limit: usize, spent: &mut Spent) -> Result<Option<usize>, Fault> {
     let mut decoder = MultiGzDecoder::new(input);
     let mut sink = [0; 8192];
     let mut len = 0_usize;
     loop {
         match decoder.read(&mut sink).map_err(fault)? {
             0 => return Ok(Some(len)),
-            read => len += read,
+            read => {
+                len += read;
+                spent.0 += read;
+            }
         }
         if len > limit {
             return Ok(None);
@@ -94,6 +98,10 @@ pub(super) fn compress(input: &[u8], out: &mut BytesMut) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decompress(input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
+        super::decompress(input, limit, &mut Spent(0))
+    }
 
     fn member(content: &[u8]) -> BytesMut {
         let mut out = BytesMut::new();

@@ -8,7 +8,7 @@ use lz4_flex::block::{
 };
 use twox_hash::XxHash32;
 
-use super::{CodecFault, Fault, append_with};
+use super::{CodecFault, Fault, Spent, append_with};
 
 const MAGIC: u32 = 0x184d_2204;
 /// 16 magics of frames whose content is no data.
@@ -144,8 +144,9 @@ impl Frame {
     }
 }
 
-pub(super) fn decompress(input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
-    let mut output = vec![0; limit.min(bound(input)?)];
+pub(super) fn decompress(input: &[u8], limit: usize, spent: &mut Spent) -> Result<Vec<u8>, Fault> {
+    spent.0 = limit.min(bound(input)?);
+    let mut output = vec![0; spent.0];
     let mut written = 0;
     let mut input = Input(input);
     while let Some(frame) = Frame::next(&mut input)? {
@@ -270,6 +271,10 @@ mod tests {
     use rstest::rstest;
 
     use super::*;
+
+    fn decompress(input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
+        super::decompress(input, limit, &mut Spent(0))
+    }
 
     fn text() -> Vec<u8> {
         (0..20_000_u32)

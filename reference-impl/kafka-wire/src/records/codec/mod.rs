@@ -3,7 +3,8 @@
 //! All decoders work the same way: bound the output from the stream's own structure (block headers,
 //! declared sizes, the codec's largest ratio), take the smaller of bound and limit in one
 //! allocation, and decode into that. So a stream that lies costs what it can really expand to, and
-//! never more than the limit.
+//! never more than the limit. A stream that fails is paid for, too: many of them in one request
+//! would otherwise cost the work of many budgets.
 
 mod gzip;
 mod lz4;
@@ -14,6 +15,11 @@ use bytes::{Bytes, BytesMut};
 
 use super::{Budget, BuildError, CodecFault, Compression, RecordsError};
 pub(super) use zstd::Context as ZstdContext;
+
+/// Bytes that a decoder has set aside, or has produced and thrown away: what a stream costs that
+/// fails.
+#[derive(Debug)]
+struct Spent(usize);
 
 /// Why a stream did not decode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,29 +35,39 @@ impl From<CodecFault> for Fault {
     }
 }
 
-/// Decompresses the records of a batch within what `budget` has left, and pays for the outcome.
-/// Uncompressed records are handed back as they are, unpaid.
+/// Decompresses the records of a batch within what `budget` has left, and pays for what they
+/// expand to; where they fail, for what was set aside, and for all that is left where they expand
+/// beyond it. Uncompressed records are handed back as they are, unpaid.
 pub(super) fn decompress(
     compression: Compression,
     input: Bytes,
     budget: &mut Budget,
 ) -> Result<Bytes, RecordsError> {
     let limit = budget.remaining_bytes();
-    let output = match compression {
+    let mut spent = Spent(0);
+    let outcome = match compression {
         Compression::None => return Ok(input),
-        Compression::Gzip => gzip::decompress(&input, limit),
-        Compression::Snappy => snappy::decompress(&input, limit),
-        Compression::Lz4 => lz4::decompress(&input, limit),
-        Compression::Zstd => budget.zstd().decompress(&input, limit),
+        Compression::Gzip => gzip::decompress(&input, limit, &mut spent),
+        Compression::Snappy => snappy::decompress(&input, limit, &mut spent),
+        Compression::Lz4 => lz4::decompress(&input, limit, &mut spent),
+        Compression::Zstd => budget.zstd().decompress(&input, limit, &mut spent),
+    };
+    match outcome {
+        Ok(output) => {
+            budget.take_bytes(output.len());
+            Ok(output.into())
+        }
+        Err(Fault::OverLimit) => {
+            budget.take_bytes(limit);
+            Err(RecordsError::BytesOverBudget {
+                remaining_bytes: limit,
+            })
+        }
+        Err(Fault::Stream(fault)) => {
+            budget.take_bytes(spent.0);
+            Err(RecordsError::Codec { compression, fault })
+        }
     }
-    .map_err(|fault| match fault {
-        Fault::OverLimit => RecordsError::BytesOverBudget {
-            remaining_bytes: limit,
-        },
-        Fault::Stream(fault) => RecordsError::Codec { compression, fault },
-    })?;
-    budget.take_bytes(output.len());
-    Ok(output.into())
 }
 
 /// The state that compressing takes, kept from batch to batch: one for each task that writes.
@@ -138,6 +154,48 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_fails_late_is_paid_for() {
+        let text = vec![b'x'; 300_000];
+        for compression in Compression::ALL {
+            if compression == Compression::None {
+                continue;
+            }
+            let mut compressor = Compressor::new();
+            compressor.gathered.extend_from_slice(&text);
+            let mut stream = BytesMut::new();
+            compressor.compress(compression, &mut stream).unwrap();
+            // Damage behind nearly all of the content: gzip's checksum, or garbage after the end.
+            match compression {
+                Compression::Gzip => {
+                    let at = stream.len() - 8;
+                    stream[at] ^= 1;
+                }
+                Compression::Snappy => {
+                    // The last block promises a byte more than it holds.
+                    let blocks = text.len().div_ceil(32 * 1024);
+                    let mut at = 16;
+                    for _ in 1..blocks {
+                        let len = stream[at..at + 4].try_into().map(u32::from_be_bytes);
+                        at += 4 + len.unwrap() as usize;
+                    }
+                    stream[at + 4] ^= 1;
+                }
+                _ => stream.extend_from_slice(b"tail"),
+            }
+            let mut budget = Budget::new(1 << 20, 0);
+            let outcome = decompress(compression, stream.freeze(), &mut budget);
+            assert!(
+                matches!(outcome, Err(RecordsError::Codec { .. })),
+                "{compression}: {outcome:?}"
+            );
+            let paid = (1 << 20) - budget.remaining_bytes();
+            let free_of_charge = matches!(compression, Compression::Lz4 | Compression::Zstd);
+            // Garbage after the end shows in the headers, before anything is decoded.
+            assert_eq!(paid >= text.len(), !free_of_charge, "{compression}: {paid}");
+        }
+    }
+
+    #[test]
     fn exactly_the_limit_decodes_and_one_less_does_not() {
         let text = vec![b'x'; 300_000];
         for compression in Compression::ALL {
@@ -162,7 +220,7 @@ mod tests {
                 }),
                 "{compression}"
             );
-            assert_eq!(short.remaining_bytes(), text.len() - 1);
+            assert_eq!(short.remaining_bytes(), 0);
         }
     }
 }

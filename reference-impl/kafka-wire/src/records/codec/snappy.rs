@@ -3,7 +3,7 @@
 
 use bytes::BytesMut;
 
-use super::{CodecFault, Fault, append_with};
+use super::{CodecFault, Fault, Spent, append_with};
 
 /// 0x82 "SNAPPY" 0x00, then two big-endian versions.
 const MAGIC: &[u8; 8] = b"\x82SNAPPY\x00";
@@ -14,7 +14,7 @@ const BLOCK_BYTES: usize = 32 * 1024;
 /// Snappy's largest ratio: 64 bytes for a copy of three.
 const MAX_RATIO: usize = 22;
 
-pub(super) fn decompress(input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
+pub(super) fn decompress(input: &[u8], limit: usize, spent: &mut Spent) -> Result<Vec<u8>, Fault> {
     let mut len = 0_usize;
     for_each_block(input, |block| {
         len = len.saturating_add(declared_len(block)?);
@@ -24,6 +24,7 @@ pub(super) fn decompress(input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
         Ok(())
     })?;
 
+    spent.0 = len;
     let mut output = vec![0; len];
     let mut rest = &mut output[..];
     for_each_block(input, |block| {
@@ -123,6 +124,10 @@ impl Encoder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn decompress(input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
+        super::decompress(input, limit, &mut Spent(0))
+    }
 
     #[test]
     fn raw_framed_and_appended_streams_decode() {

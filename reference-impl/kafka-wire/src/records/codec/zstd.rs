@@ -5,7 +5,7 @@ use std::fmt;
 use bytes::BytesMut;
 use zstd::zstd_safe::{self, CCtx, DCtx, ErrorCode};
 
-use super::{CodecFault, Fault, append_with};
+use super::{CodecFault, Fault, Spent, append_with};
 
 /// Kafka's default. On batches of 100 KiB of text it takes about a tenth longer than level 1, for
 /// output that is 7 % smaller; even level -5 saves no more than a third of the time.
@@ -41,7 +41,12 @@ impl Context {
         Self(DCtx::create())
     }
 
-    pub(super) fn decompress(&mut self, input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
+    pub(super) fn decompress(
+        &mut self,
+        input: &[u8],
+        limit: usize,
+        spent: &mut Spent,
+    ) -> Result<Vec<u8>, Fault> {
         // The library may have been built to read the formats of before version 0.8, too.
         if !input.starts_with(&MAGIC) && input.get(1..4) != Some(&SKIPPABLE_TAIL) {
             return Err(CodecFault::Header.into());
@@ -55,8 +60,10 @@ impl Context {
             Ok(Some(_declared)) => bound_within_limit,
             _ => bound_within_limit.min(input.len().saturating_mul(USUAL_RATIO)),
         };
+        spent.0 = usual;
         let outcome = match self.decompress_into(input, usual) {
             Err(code) if number(code) == DST_SIZE_TOO_SMALL && usual < bound_within_limit => {
+                spent.0 += bound_within_limit;
                 self.decompress_into(input, bound_within_limit)
             }
             outcome => outcome,
@@ -116,6 +123,12 @@ impl Encoder {
 mod tests {
     use super::*;
 
+    impl Context {
+        fn decode(&mut self, input: &[u8], limit: usize) -> Result<Vec<u8>, Fault> {
+            self.decompress(input, limit, &mut Spent(0))
+        }
+    }
+
     #[test]
     fn frames_follow_one_another() {
         let mut stream = BytesMut::new();
@@ -123,11 +136,11 @@ mod tests {
         encoder.compress(b"one ", &mut stream).unwrap();
         encoder.compress(b"two", &mut stream).unwrap();
         let mut context = Context::new();
-        assert_eq!(context.decompress(&stream, 100).unwrap(), b"one two");
-        assert_eq!(context.decompress(&stream, 6), Err(Fault::OverLimit));
+        assert_eq!(context.decode(&stream, 100).unwrap(), b"one two");
+        assert_eq!(context.decode(&stream, 6), Err(Fault::OverLimit));
         stream.extend_from_slice(b"tail");
         assert!(matches!(
-            context.decompress(&stream, 100),
+            context.decode(&stream, 100),
             Err(Fault::Stream(_))
         ));
     }
@@ -141,9 +154,9 @@ mod tests {
         let frame = encoder.finish().unwrap();
         assert_eq!(zstd_safe::get_frame_content_size(&frame).unwrap(), None);
         let mut context = Context::new();
-        assert_eq!(context.decompress(&frame, text.len()).unwrap(), text);
+        assert_eq!(context.decode(&frame, text.len()).unwrap(), text);
         assert_eq!(
-            context.decompress(&frame, text.len() - 1),
+            context.decode(&frame, text.len() - 1),
             Err(Fault::OverLimit)
         );
     }
