@@ -5,7 +5,7 @@ mod node;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use node::{Memory, Node};
+pub use node::{Memory, Node, called_as_node};
 
 use crate::spec::Stop;
 

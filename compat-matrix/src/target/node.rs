@@ -1,5 +1,6 @@
 //! One server process: this binary re-executed as `queen-kafka`, or somebody else's address.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -18,6 +19,14 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 const END_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks at a node that is not ready yet.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The name under which this program is a node.
+const NODE_NAME: &str = "queen-kafka";
+
+/// Whether a program that was started as `arg0` is to be a node.
+pub fn called_as_node(arg0: Option<&OsStr>) -> bool {
+    arg0.is_some_and(|arg0| Path::new(arg0).file_name() == Some(OsStr::new(NODE_NAME)))
+}
 
 /// What the matrix sets for every node it starts. Few partitions and no initial join delay, because
 /// checks make hundreds of topics and groups and their subject is not the wait.
@@ -260,7 +269,7 @@ impl Own {
             .map_err(failed)?;
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command
-            .arg("node")
+            .arg0(NODE_NAME)
             .stdin(Stdio::null())
             .stdout(log.try_clone().map_err(failed)?)
             .stderr(log)
@@ -310,7 +319,22 @@ fn free_port() -> std::io::Result<u16> {
 
 #[cfg(test)]
 mod tests {
-    use super::Memory;
+    use std::ffi::OsStr;
+
+    use super::{Memory, called_as_node};
+
+    #[test]
+    fn a_node_is_known_by_its_name() {
+        for (name, node) in [
+            ("queen-kafka", true),
+            ("/usr/bin/queen-kafka", true),
+            ("target/release/compat-matrix", false),
+            ("queen-kafka/compat-matrix", false),
+        ] {
+            assert_eq!(called_as_node(Some(OsStr::new(name))), node, "{name}");
+        }
+        assert!(!called_as_node(None));
+    }
 
     #[test]
     fn memory_is_read_from_the_kernels_words() {
