@@ -25,11 +25,10 @@ use crate::{http, logging, server};
 use command_line::Command;
 
 /// Starts a Queen in this process, in memory or in a directory.
-pub type EmbedFn =
-    fn(
-        Host,
-        Option<PathBuf>,
-    ) -> BoxFuture<'static, Result<InProcess, Box<dyn Error + Send + Sync>>>;
+pub type EmbedFn = fn(
+    Host,
+    Option<PathBuf>,
+) -> BoxFuture<'static, Result<InProcess, Box<dyn Error + Send + Sync>>>;
 
 /// Why a facade does not start.
 #[derive(Debug, thiserror::Error)]
@@ -199,7 +198,9 @@ pub fn main(embedded: Option<EmbedFn>) -> ExitCode {
     for name in variables::unknown(names) {
         tracing::warn!(variable = name, "not a variable of queen-kafka, ignored");
     }
-    let run = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let run = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
     let run = run.map_err(StartError::from);
     match run.and_then(|runtime| runtime.block_on(run_until_signal(config, embedded))) {
         Ok(()) => ExitCode::SUCCESS,
@@ -217,7 +218,9 @@ async fn run_until_signal(config: Config, embedded: Option<EmbedFn>) -> Result<(
     announce(&config);
     let host = host::os::host();
     let (upstream, stop_queen) = match &config.queen_url {
-        QueenUrl::Http { host: name, port, .. } => {
+        QueenUrl::Http {
+            host: name, port, ..
+        } => {
             let remote = Remote {
                 net: Arc::clone(&host.net),
                 host: name.clone(),

@@ -128,3 +128,5 @@ fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
     response
 }
 
+#[cfg(test)]
+mod tests;

@@ -48,7 +48,9 @@ impl Default for Metrics {
 impl Metrics {
     /// Registers the series of the listener and of every served API.
     pub fn new(registry: Registry) -> Self {
-        let apis = WINDOWS.iter().map(|(key, _)| (key, ApiSeries::new(&registry, key)));
+        let apis = WINDOWS
+            .iter()
+            .map(|(key, _)| (key, ApiSeries::new(&registry, key)));
         let apis = apis.collect();
         let in_flight = "Requests that were read and are not answered.";
         Self {
@@ -126,8 +128,14 @@ impl ApiSeries {
                 SECONDS,
                 &labels,
             ),
-            received_bytes: counter("kastellan_request_bytes_total", "Bytes of requests, by API."),
-            sent_bytes: counter("kastellan_response_bytes_total", "Bytes of responses, by API."),
+            received_bytes: counter(
+                "kastellan_request_bytes_total",
+                "Bytes of requests, by API.",
+            ),
+            sent_bytes: counter(
+                "kastellan_response_bytes_total",
+                "Bytes of responses, by API.",
+            ),
             throttled: counter(
                 "kastellan_throttled_responses_total",
                 "Responses that told the client to wait, by API.",

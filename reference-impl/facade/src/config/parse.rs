@@ -10,9 +10,7 @@ use host::Secret;
 use tracing_subscriber::EnvFilter;
 
 use super::variables::{self as var, Kind, Status, Variable};
-use super::{
-    Config, GroupConfig, HostPort, ListenerConfig, LogConfig, PartitionCount, QueenUrl,
-};
+use super::{Config, GroupConfig, HostPort, ListenerConfig, LogConfig, PartitionCount, QueenUrl};
 
 /// Variables by name, as the process got them.
 pub type Variables = BTreeMap<OsString, OsString>;
@@ -111,7 +109,10 @@ impl Reader<'_> {
             max_session_timeout: self.millis(&var::GROUP_MAX_SESSION_TIMEOUT_MS),
         };
         if groups.min_session_timeout > groups.max_session_timeout {
-            self.above(&var::GROUP_MIN_SESSION_TIMEOUT_MS, &var::GROUP_MAX_SESSION_TIMEOUT_MS);
+            self.above(
+                &var::GROUP_MIN_SESSION_TIMEOUT_MS,
+                &var::GROUP_MAX_SESSION_TIMEOUT_MS,
+            );
         }
         groups
     }
@@ -133,7 +134,10 @@ impl Reader<'_> {
     fn token(&mut self) -> Option<Secret<String>> {
         let token = self.text(&var::QUEEN_TOKEN)?;
         if token.bytes().any(|byte| !byte.is_ascii_graphic()) {
-            self.problem(&var::QUEEN_TOKEN, "holds characters that no HTTP header can carry");
+            self.problem(
+                &var::QUEEN_TOKEN,
+                "holds characters that no HTTP header can carry",
+            );
         }
         Some(Secret::new(token))
     }
@@ -191,7 +195,11 @@ impl Reader<'_> {
             self.above(&var::TXN_MAX_BYTES, &var::TXN_MAX_STAGED_BYTES);
         }
         if self.text(&var::NODE_ID).is_none() {
-            let clustered = [&var::CLUSTER, &var::CLUSTER_HEARTBEAT_MS, &var::CLUSTER_TTL_MS];
+            let clustered = [
+                &var::CLUSTER,
+                &var::CLUSTER_HEARTBEAT_MS,
+                &var::CLUSTER_TTL_MS,
+            ];
             if self.text(clustered[0]).is_some() {
                 let message = "is set without QUEEN_KAFKA_NODE_ID, which switches cluster mode on";
                 self.problem(clustered[0], message);
@@ -316,7 +324,10 @@ impl Reader<'_> {
 
     fn above(&mut self, low: &'static Variable, high: &'static Variable) {
         let (low_value, high_value) = (self.integer(low), self.integer(high));
-        let message = format!("({low_value}) must not be above {} ({high_value})", high.name);
+        let message = format!(
+            "({low_value}) must not be above {} ({high_value})",
+            high.name
+        );
         self.problem(low, &message);
     }
 

@@ -83,7 +83,10 @@ fn grouped(number: u64) -> String {
 mod tests {
     use super::*;
 
-    const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/facade/variables.md");
+    const PAGE: &str = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../docs/facade/variables.md"
+    );
 
     #[test]
     fn the_page_is_what_the_parser_says() {

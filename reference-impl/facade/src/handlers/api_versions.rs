@@ -78,7 +78,10 @@ mod tests {
     #[case("a.", false)]
     #[case("a b", false)]
     #[case("ä", false)]
-    #[case("0123456789012345678901234567890123456789012345678901234567890123x", false)]
+    #[case(
+        "0123456789012345678901234567890123456789012345678901234567890123x",
+        false
+    )]
     fn software_names_keep_to_kafkas_alphabet(#[case] text: &str, #[case] valid: bool) {
         assert_eq!(is_software(text), valid);
     }

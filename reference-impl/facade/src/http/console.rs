@@ -46,7 +46,10 @@ async fn exchange(node: &Node, request: &Request<Incoming>) -> Result<Response<B
             tracing::debug!(%error, "console exchange ended");
         }
     });
-    let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+    let path = request
+        .uri()
+        .path_and_query()
+        .map_or("/", |path| path.as_str());
     let accept = request.headers().get(ACCEPT).cloned();
     let accept = accept.unwrap_or_else(|| HeaderValue::from_static("*/*"));
     let asked = Request::builder()
@@ -68,5 +71,8 @@ async fn exchange(node: &Node, request: &Request<Incoming>) -> Result<Response<B
 
 fn refused(error: &PassError) -> Response<Body> {
     tracing::debug!(%error, "the embedded Queen did not answer");
-    text(StatusCode::BAD_GATEWAY, "the embedded Queen did not answer\n")
+    text(
+        StatusCode::BAD_GATEWAY,
+        "the embedded Queen did not answer\n",
+    )
 }

@@ -82,12 +82,18 @@ async fn probe(node: &Node) -> Report {
     let (status, queen) = match timeout(PROBE_TIMEOUT, node.queen.health()).await {
         Ok(Ok(health)) if health.healthy => {
             let version = health.version.map(|version| format!(", version {version}"));
-            (Status::Ready, format!("healthy{}", version.unwrap_or_default()))
+            (
+                Status::Ready,
+                format!("healthy{}", version.unwrap_or_default()),
+            )
         }
         Ok(Ok(_)) => (Status::Degraded, "calls itself unhealthy".to_owned()),
         Ok(Err(error @ Error::Refused(_))) => (Status::Degraded, error.to_string()),
         Ok(Err(error)) => (Status::Unavailable, error.to_string()),
-        Err(_) => (Status::Unavailable, format!("no answer within {PROBE_TIMEOUT:?}")),
+        Err(_) => (
+            Status::Unavailable,
+            format!("no answer within {PROBE_TIMEOUT:?}"),
+        ),
     };
     Report { status, queen }
 }

@@ -117,7 +117,10 @@ impl Connection {
                 continue;
             }
             let quiet = self.running.is_none() && self.outbox.is_empty() && self.writer.is_idle();
-            if quiet && self.waiting.is_none() && let Some(end) = self.ending.take() {
+            if quiet
+                && self.waiting.is_none()
+                && let Some(end) = self.ending.take()
+            {
                 return Poll::Ready(end);
             }
             return Poll::Pending;
@@ -216,8 +219,8 @@ impl Connection {
             return false;
         };
         let in_turn = self.outbox.is_empty() || tag.pipelines();
-        let has_room = self.outbox.len() < MAX_PIPELINED
-            && self.writer.pending_bytes() <= MAX_UNWRITTEN_BYTES;
+        let has_room =
+            self.outbox.len() < MAX_PIPELINED && self.writer.pending_bytes() <= MAX_UNWRITTEN_BYTES;
         if self.running.is_some() || !in_turn || !has_room {
             return false;
         }
@@ -280,7 +283,9 @@ impl Connection {
                 self.ending = Some(End::Peer);
                 true
             }
-            Poll::Ready(Err(ReadError::Idle)) if self.running.is_some() || !self.outbox.is_empty() => {
+            Poll::Ready(Err(ReadError::Idle))
+                if self.running.is_some() || !self.outbox.is_empty() =>
+            {
                 // It waits for us.
                 self.reader.touch();
                 true
@@ -306,7 +311,9 @@ impl Connection {
             Ok(header) => {
                 if self.client_id.as_ref() != header.client_id_bytes() {
                     // A copy: a slice would keep the whole frame.
-                    self.client_id = header.client_id_bytes().map(|id| Bytes::copy_from_slice(id));
+                    self.client_id = header
+                        .client_id_bytes()
+                        .map(|id| Bytes::copy_from_slice(id));
                 }
                 self.waiting = Some(Request {
                     header,

@@ -89,7 +89,10 @@ impl Tag {
     /// Whether the handler may wait for something other than Queen's answer to one call (records,
     /// other members): it is dropped when the peer is gone.
     pub(super) fn parks(self) -> bool {
-        matches!(self.key, ApiKey::FETCH | ApiKey::JOIN_GROUP | ApiKey::SYNC_GROUP)
+        matches!(
+            self.key,
+            ApiKey::FETCH | ApiKey::JOIN_GROUP | ApiKey::SYNC_GROUP
+        )
     }
 
     /// Whether it may start while requests of the same kind in front of it are not answered.
@@ -111,7 +114,9 @@ impl Tag {
 ///
 /// [`EncodeError`]; never in fact, for the response is a constant.
 pub(super) fn unsupported_api_versions(correlation_id: i32) -> Result<Bytes, EncodeError> {
-    let VersionRange { min, max } = WINDOWS.get(ApiKey::API_VERSIONS).unwrap_or(VersionRange::NONE);
+    let VersionRange { min, max } = WINDOWS
+        .get(ApiKey::API_VERSIONS)
+        .unwrap_or(VersionRange::NONE);
     let own = ApiVersion::default()
         .with_api_key(ApiKey::API_VERSIONS.0)
         .with_min_version(min)

@@ -71,7 +71,8 @@ struct Client(BoxStream);
 
 impl Client {
     async fn send(&mut self, key: ApiKey, version: i16, correlation_id: i32, script: &str) {
-        self.raw(&request(key, version, correlation_id, script)).await;
+        self.raw(&request(key, version, correlation_id, script))
+            .await;
     }
 
     async fn raw(&mut self, bytes: &[u8]) {
@@ -118,7 +119,10 @@ fn log(line: String) {
 
 fn logged(prefix: &str) -> Vec<String> {
     let log = LOG.lock().unwrap();
-    log.iter().filter(|line| line.starts_with(prefix)).cloned().collect()
+    log.iter()
+        .filter(|line| line.starts_with(prefix))
+        .cloned()
+        .collect()
 }
 
 /// Logs the drop of a handler that did not end.
@@ -152,6 +156,8 @@ fn scripted(_cx: Context, header: RequestHeader) -> BoxFuture<'static, Handled> 
         let reply = match verb.as_str() {
             "later" => {
                 return Ok(Reply::later(async move {
+                    // Whole: captured by its field, it would be dropped here and now.
+                    let mut ends = ends;
                     sleep(Duration::from_millis(number)).await;
                     ends.1 = true;
                     Answer::Send(frame(0))
@@ -185,7 +191,16 @@ async fn requests_of_a_connection_run_one_at_a_time_and_in_order() {
         assert_eq!(client.answered().await, Some(expected));
     }
     let steps = logged("serial-");
-    let expected = ["1 started", "1 ended", "2 started", "2 ended", "3 started", "3 ended", "4 started", "4 ended"];
+    let expected = [
+        "1 started",
+        "1 ended",
+        "2 started",
+        "2 ended",
+        "3 started",
+        "3 ended",
+        "4 started",
+        "4 ended",
+    ];
     assert_eq!(steps, expected.map(|step| format!("serial-{step}")));
     assert!(rig.metric("kastellan_requests_in_flight 0"));
     assert!(rig.metric("kastellan_in_flight_bytes 0"));
@@ -207,7 +222,16 @@ async fn produces_share_their_wait_and_are_answered_in_order() {
     }
     assert_eq!(started.elapsed(), Duration::from_millis(300));
     let steps = logged("piped-");
-    let expected = ["1 started", "2 started", "3 started", "2 ended", "3 ended", "1 ended", "4 started", "4 ended"];
+    let expected = [
+        "1 started",
+        "2 started",
+        "3 started",
+        "2 ended",
+        "3 ended",
+        "1 ended",
+        "4 started",
+        "4 ended",
+    ];
     assert_eq!(steps, expected.map(|step| format!("piped-{step}")));
 }
 
@@ -220,9 +244,13 @@ async fn what_parks_is_dropped_when_the_peer_closes(#[case] key: ApiKey, #[case]
     let rig = Rig::new();
     let mut client = rig.client().await;
     let name = format!("parked-{key}");
-    client.send(key, version, 1, &format!("{name}:wait:30000")).await;
+    client
+        .send(key, version, 1, &format!("{name}:wait:30000"))
+        .await;
     // Behind it: the end of the stream is seen all the same.
-    client.send(ApiKey::METADATA, 0, 2, "parked-behind:wait:0").await;
+    client
+        .send(ApiKey::METADATA, 0, 2, "parked-behind:wait:0")
+        .await;
     sleep(Duration::from_millis(10)).await;
     assert_eq!(logged(&name), [format!("{name} started")]);
     drop(client);
@@ -236,7 +264,9 @@ async fn what_parks_is_dropped_when_the_peer_closes(#[case] key: ApiKey, #[case]
 async fn what_the_peer_sent_before_it_closed_is_done() {
     let rig = Rig::new();
     let mut client = rig.client().await;
-    client.send(ApiKey::OFFSET_COMMIT, 2, 1, "last-1:wait:100").await;
+    client
+        .send(ApiKey::OFFSET_COMMIT, 2, 1, "last-1:wait:100")
+        .await;
     client.send(ApiKey::PRODUCE, 3, 2, "last-2:silence").await;
     client.send(ApiKey::PRODUCE, 3, 3, "last-3:silence").await;
     drop(client);
@@ -256,7 +286,11 @@ async fn a_client_that_reads_nothing_is_closed_and_costs_one_answer() {
         client.send(ApiKey::METADATA, 0, id, &script).await;
     }
     sleep(Duration::from_secs(1)).await;
-    assert_eq!(logged("unread-").len(), 2, "the second waits for the first to be read");
+    assert_eq!(
+        logged("unread-").len(),
+        2,
+        "the second waits for the first to be read"
+    );
     let mut other = rig.client().await;
     other.send(ApiKey::METADATA, 0, 9, "others:wait:0").await;
     assert_eq!(other.answered().await, Some(9));
@@ -287,7 +321,11 @@ async fn bad_input_closes_its_connection_and_no_other(#[case] bytes: &[u8], #[ca
     let (mut good, mut bad) = (rig.client().await, rig.client().await);
     good.send(ApiKey::METADATA, 0, 1, "good:wait:5").await;
     bad.raw(bytes).await;
-    assert!(timeout(Duration::from_secs(1), bad.is_closed()).await.unwrap());
+    assert!(
+        timeout(Duration::from_secs(1), bad.is_closed())
+            .await
+            .unwrap()
+    );
     assert_eq!(good.answered().await, Some(1));
     let line = format!("kastellan_connections_closed_total{{reason=\"{reason}\"}} 1");
     assert!(rig.metric(&line), "{}", rig.node.metrics.registry.render());
@@ -333,7 +371,10 @@ async fn the_real_dispatch_answers_api_versions_and_remembers_nothing_of_a_bad_n
         let size = u32::try_from(frame.len() - 4).unwrap();
         frame[..4].copy_from_slice(&size.to_be_bytes());
         client.raw(&frame).await;
-        let (id, mut body) = client.response(ApiKey::API_VERSIONS, version).await.unwrap();
+        let (id, mut body) = client
+            .response(ApiKey::API_VERSIONS, version)
+            .await
+            .unwrap();
         let answer = ApiVersionsResponse::decode(&mut body, version).unwrap();
         assert_eq!((id, body.len()), (7, 0));
         let (code, served) = if version >= 3 { (42, 0) } else { (0, 31) };
@@ -357,7 +398,8 @@ async fn trailing_bytes_are_malformed() {
 async fn an_idle_connection_closes_after_ten_minutes_but_not_while_it_waits_for_us() {
     let rig = Rig::new();
     let (mut idle, mut busy) = (rig.client().await, rig.client().await);
-    busy.send(ApiKey::JOIN_GROUP, 5, 1, "patient:wait:1100000").await;
+    busy.send(ApiKey::JOIN_GROUP, 5, 1, "patient:wait:1100000")
+        .await;
     let started = Instant::now();
     assert!(idle.is_closed().await);
     assert_eq!(started.elapsed(), IDLE);
@@ -370,7 +412,9 @@ async fn an_idle_connection_closes_after_ten_minutes_but_not_while_it_waits_for_
 async fn a_drain_answers_what_is_in_flight_and_reads_nothing_more() {
     let rig = Rig::new();
     let mut client = rig.client().await;
-    client.send(ApiKey::METADATA, 0, 1, "drain-1:wait:500").await;
+    client
+        .send(ApiKey::METADATA, 0, 1, "drain-1:wait:500")
+        .await;
     sleep(Duration::from_millis(10)).await;
     let stopping = tokio::spawn(rig.trigger.stop(Duration::from_secs(2)));
     sleep(Duration::from_millis(10)).await;
@@ -390,6 +434,8 @@ async fn past_the_maximum_a_connection_is_closed_at_once() {
     }
     assert!(rig.client().await.is_closed().await);
     assert!(rig.metric("kastellan_connections_refused_total{reason=\"connections\"} 1"));
-    clients[0].send(ApiKey::METADATA, 0, 1, "served:wait:0").await;
+    clients[0]
+        .send(ApiKey::METADATA, 0, 1, "served:wait:0")
+        .await;
     assert_eq!(clients[0].answered().await, Some(1));
 }

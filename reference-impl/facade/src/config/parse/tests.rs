@@ -49,7 +49,12 @@ fn every_default_is_what_its_own_row_takes() {
 fn a_blank_variable_is_an_unset_one() {
     for variable in var::ALL.iter().filter(|v| **v != &var::ADVERTISED_ADDR) {
         for blank in ["", "  ", "\t\n"] {
-            assert_eq!(parse(&[(variable.name, blank)]), parse(&[]), "{}", variable.name);
+            assert_eq!(
+                parse(&[(variable.name, blank)]),
+                parse(&[]),
+                "{}",
+                variable.name
+            );
         }
     }
     let required = problems(&[("QUEEN_KAFKA_ADVERTISED_ADDR", " ")]);
@@ -65,10 +70,21 @@ fn integers_take_their_range_and_nothing_else() {
         };
         let (below, above) = (min.checked_sub(1), max + 1);
         let outside = below.into_iter().chain([above]).map(|n| n.to_string());
-        let garbage = ["-1", "+5", "5.0", "1e3", "0x10", "ten", "99999999999999999999"];
+        let garbage = [
+            "-1",
+            "+5",
+            "5.0",
+            "1e3",
+            "0x10",
+            "ten",
+            "99999999999999999999",
+        ];
         for text in outside.chain(garbage.map(str::to_owned)) {
             let said = problems(&[(variable.name, &text)]);
-            let expected = format!("{} is {text:?}; it takes a whole number from {min} to {max}", variable.name);
+            let expected = format!(
+                "{} is {text:?}; it takes a whole number from {min} to {max}",
+                variable.name
+            );
             assert!(said.contains(&expected), "{said:?}");
         }
         if variable.status == Status::Served {
@@ -87,24 +103,96 @@ fn integers_take_their_range_and_nothing_else() {
 }
 
 #[rstest]
-#[case::url("QUEEN_URL", "localhost", "QUEEN_URL is \"localhost\": it must begin with http://, https:// or embedded:")]
-#[case::https("QUEEN_URL", "https://queen", "QUEEN_URL is \"https://queen\": it asks for https, which is not built in this version")]
-#[case::bind("QUEEN_KAFKA_ADDR", "9092", "QUEEN_KAFKA_ADDR is \"9092\": it has no port; write host:port")]
-#[case::http("QUEEN_KAFKA_HTTP_ADDR", ":8080", "QUEEN_KAFKA_HTTP_ADDR is \":8080\": it has an empty host")]
-#[case::switch("QUEEN_KAFKA_AUTO_CREATE", "yes", "QUEEN_KAFKA_AUTO_CREATE is \"yes\"; it takes true or false")]
-#[case::switch_case("QUEEN_KAFKA_ADMIN", "TRUE", "QUEEN_KAFKA_ADMIN is \"TRUE\"; it takes true or false")]
-#[case::sasl("QUEEN_KAFKA_SASL", "scram", "QUEEN_KAFKA_SASL is \"scram\"; it takes plain")]
-#[case::sasl_missing("QUEEN_KAFKA_SASL", "PLAIN", "QUEEN_KAFKA_SASL asks for SASL, which is not built in this version; unset it")]
-#[case::stage("QUEEN_KAFKA_TXN_STAGE", "disk", "QUEEN_KAFKA_TXN_STAGE is \"disk\"; it takes memory or queen")]
-#[case::stage_missing("QUEEN_KAFKA_TXN_STAGE", "memory", "QUEEN_KAFKA_TXN_STAGE asks for transactions, which is not built in this version; unset it")]
-#[case::cert("QUEEN_KAFKA_TLS_CERT", "/c.pem", "QUEEN_KAFKA_TLS_CERT is set without QUEEN_KAFKA_TLS_KEY: TLS needs both files")]
-#[case::sni("QUEEN_KAFKA_FORWARD_SNI_HOST", "true", "QUEEN_KAFKA_FORWARD_SNI_HOST requires TLS: a plaintext connection carries no server name")]
-#[case::sni_garbage("QUEEN_KAFKA_FORWARD_SNI_HOST", "on", "QUEEN_KAFKA_FORWARD_SNI_HOST is \"on\"; it takes true or false")]
-#[case::cluster("QUEEN_KAFKA_CLUSTER", "prod", "QUEEN_KAFKA_CLUSTER is set without QUEEN_KAFKA_NODE_ID, which switches cluster mode on")]
-#[case::features("QUEEN_KAFKA_FEATURES", "group.version", "QUEEN_KAFKA_FEATURES takes name=level pairs with commas between them")]
-#[case::txn_bytes("QUEEN_KAFKA_TXN_MAX_STAGED_BYTES", "1048576", "QUEEN_KAFKA_TXN_MAX_BYTES (8388608) must not be above QUEEN_KAFKA_TXN_MAX_STAGED_BYTES (1048576)")]
-#[case::ttl("QUEEN_KAFKA_CLUSTER_TTL_MS", "5000", "QUEEN_KAFKA_CLUSTER_TTL_MS must be at least three times the heartbeat (2000 ms)")]
-#[case::sessions("QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "300001", "QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS (300001) must not be above QUEEN_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS (300000)")]
+#[case::url(
+    "QUEEN_URL",
+    "localhost",
+    "QUEEN_URL is \"localhost\": it must begin with http://, https:// or embedded:"
+)]
+#[case::https(
+    "QUEEN_URL",
+    "https://queen",
+    "QUEEN_URL is \"https://queen\": it asks for https, which is not built in this version"
+)]
+#[case::bind(
+    "QUEEN_KAFKA_ADDR",
+    "9092",
+    "QUEEN_KAFKA_ADDR is \"9092\": it has no port; write host:port"
+)]
+#[case::http(
+    "QUEEN_KAFKA_HTTP_ADDR",
+    ":8080",
+    "QUEEN_KAFKA_HTTP_ADDR is \":8080\": it has an empty host"
+)]
+#[case::switch(
+    "QUEEN_KAFKA_AUTO_CREATE",
+    "yes",
+    "QUEEN_KAFKA_AUTO_CREATE is \"yes\"; it takes true or false"
+)]
+#[case::switch_case(
+    "QUEEN_KAFKA_ADMIN",
+    "TRUE",
+    "QUEEN_KAFKA_ADMIN is \"TRUE\"; it takes true or false"
+)]
+#[case::sasl(
+    "QUEEN_KAFKA_SASL",
+    "scram",
+    "QUEEN_KAFKA_SASL is \"scram\"; it takes plain"
+)]
+#[case::sasl_missing(
+    "QUEEN_KAFKA_SASL",
+    "PLAIN",
+    "QUEEN_KAFKA_SASL asks for SASL, which is not built in this version; unset it"
+)]
+#[case::stage(
+    "QUEEN_KAFKA_TXN_STAGE",
+    "disk",
+    "QUEEN_KAFKA_TXN_STAGE is \"disk\"; it takes memory or queen"
+)]
+#[case::stage_missing(
+    "QUEEN_KAFKA_TXN_STAGE",
+    "memory",
+    "QUEEN_KAFKA_TXN_STAGE asks for transactions, which is not built in this version; unset it"
+)]
+#[case::cert(
+    "QUEEN_KAFKA_TLS_CERT",
+    "/c.pem",
+    "QUEEN_KAFKA_TLS_CERT is set without QUEEN_KAFKA_TLS_KEY: TLS needs both files"
+)]
+#[case::sni(
+    "QUEEN_KAFKA_FORWARD_SNI_HOST",
+    "true",
+    "QUEEN_KAFKA_FORWARD_SNI_HOST requires TLS: a plaintext connection carries no server name"
+)]
+#[case::sni_garbage(
+    "QUEEN_KAFKA_FORWARD_SNI_HOST",
+    "on",
+    "QUEEN_KAFKA_FORWARD_SNI_HOST is \"on\"; it takes true or false"
+)]
+#[case::cluster(
+    "QUEEN_KAFKA_CLUSTER",
+    "prod",
+    "QUEEN_KAFKA_CLUSTER is set without QUEEN_KAFKA_NODE_ID, which switches cluster mode on"
+)]
+#[case::features(
+    "QUEEN_KAFKA_FEATURES",
+    "group.version",
+    "QUEEN_KAFKA_FEATURES takes name=level pairs with commas between them"
+)]
+#[case::txn_bytes(
+    "QUEEN_KAFKA_TXN_MAX_STAGED_BYTES",
+    "1048576",
+    "QUEEN_KAFKA_TXN_MAX_BYTES (8388608) must not be above QUEEN_KAFKA_TXN_MAX_STAGED_BYTES (1048576)"
+)]
+#[case::ttl(
+    "QUEEN_KAFKA_CLUSTER_TTL_MS",
+    "5000",
+    "QUEEN_KAFKA_CLUSTER_TTL_MS must be at least three times the heartbeat (2000 ms)"
+)]
+#[case::sessions(
+    "QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS",
+    "300001",
+    "QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS (300001) must not be above QUEEN_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS (300000)"
+)]
 fn a_bad_value_refuses_to_start_and_says_what_is_right(
     #[case] name: &'static str,
     #[case] value: &str,
@@ -145,7 +233,10 @@ fn what_is_not_built_refuses_to_start_once_it_is_set() {
         );
         assert!(problems(&set).contains(&expected), "{expected}");
     }
-    assert_eq!(parse(&[("QUEEN_KAFKA_FORWARD_SNI_HOST", "false")]), parse(&[]));
+    assert_eq!(
+        parse(&[("QUEEN_KAFKA_FORWARD_SNI_HOST", "false")]),
+        parse(&[])
+    );
 }
 
 #[test]
@@ -156,8 +247,16 @@ fn everything_wrong_is_said_at_once_and_no_token_is() {
         ("QUEEN_KAFKA_MAX_CONNECTIONS", "1"),
         ("LOG_LEVEL", "facade=loud"),
     ]);
-    let names: Vec<&str> = said.iter().filter_map(|line| line.split(' ').next()).collect();
-    let expected = ["QUEEN_TOKEN", "QUEEN_KAFKA_ADVERTISED_ADDR", "QUEEN_KAFKA_MAX_CONNECTIONS", "LOG_LEVEL"];
+    let names: Vec<&str> = said
+        .iter()
+        .filter_map(|line| line.split(' ').next())
+        .collect();
+    let expected = [
+        "QUEEN_TOKEN",
+        "QUEEN_KAFKA_ADVERTISED_ADDR",
+        "QUEEN_KAFKA_MAX_CONNECTIONS",
+        "LOG_LEVEL",
+    ];
     assert_eq!(names, expected);
     assert!(!said.join("\n").contains("hunter2"));
 }
@@ -166,13 +265,22 @@ fn everything_wrong_is_said_at_once_and_no_token_is() {
 fn rust_log_wins_and_only_true_is_json() {
     let log = |set: &[(&str, &str)]| parse(set).unwrap().log;
     assert_eq!(log(&[("LOG_LEVEL", "debug")]).filter, "debug");
-    assert_eq!(log(&[("LOG_LEVEL", "debug"), ("RUST_LOG", "facade=trace")]).filter, "facade=trace");
+    assert_eq!(
+        log(&[("LOG_LEVEL", "debug"), ("RUST_LOG", "facade=trace")]).filter,
+        "facade=trace"
+    );
     assert!(log(&[("QUEEN_LOG_JSON", "true")]).json);
     assert!(!log(&[("QUEEN_LOG_JSON", "1")]).json);
 }
 
 #[test]
 fn a_misspelt_name_is_found() {
-    let names = ["QUEEN_KAFKA_ADRR", "QUEEN_KAFKA_ADDR", "QUEEN_KAFKA_BIN", "PATH", "QUEEN_URL"];
+    let names = [
+        "QUEEN_KAFKA_ADRR",
+        "QUEEN_KAFKA_ADDR",
+        "QUEEN_KAFKA_BIN",
+        "PATH",
+        "QUEEN_URL",
+    ];
     assert_eq!(var::unknown(names), ["QUEEN_KAFKA_ADRR"]);
 }

@@ -1,0 +1,3 @@
+//! `queen-kafka` from outside.
+
+mod process;

@@ -1,0 +1,161 @@
+//! The process: command line, refusals, boot line, signals.
+
+use std::net::TcpListener;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::process::{Child, Command};
+use tokio::time::{sleep, timeout};
+
+/// What a slow machine may take for anything here.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+fn queen_kafka() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_queen-kafka"));
+    // Only what a test sets.
+    command.env_clear().kill_on_drop(true);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+async fn output(command: &mut Command) -> (Option<i32>, String, String) {
+    let ended = timeout(PATIENCE, command.output()).await.unwrap().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (ended.status.code(), text(ended.stdout), text(ended.stderr))
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+async fn get(port: u16, path: &str) -> Option<String> {
+    let net = host::os::host().net;
+    let mut stream = net.connect("127.0.0.1", port).await.ok()?;
+    let head = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    Some(answer)
+}
+
+async fn ready(child: &mut Child, http: u16) {
+    let ready = async {
+        loop {
+            let answer = get(http, "/readyz").await;
+            if answer.is_some_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+                return;
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    if timeout(PATIENCE, ready).await.is_err() {
+        panic!("not ready; the process says {:?}", child.try_wait());
+    }
+}
+
+async fn signal(child: &Child, name: &str) {
+    let pid = child.id().unwrap().to_string();
+    let sent = Command::new("kill").args([name, &pid]).status().await;
+    assert!(sent.unwrap().success());
+}
+
+#[tokio::test]
+async fn the_command_line_answers_and_refuses() {
+    let (code, stdout, _) = output(queen_kafka().arg("--version")).await;
+    let version = concat!("queen-kafka ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!((code, stdout.as_str()), (Some(0), version));
+    let (code, stdout, _) = output(queen_kafka().arg("--help")).await;
+    assert!(code == Some(0) && stdout.contains("QUEEN_URL=embedded:./data"));
+    let (code, stdout, _) = output(queen_kafka().arg("--variables-markdown")).await;
+    assert!(code == Some(0) && stdout.contains("| `QUEEN_KAFKA_ADDR` |"));
+    let (code, _, stderr) = output(queen_kafka().arg("serve")).await;
+    assert!(code == Some(2) && stderr.contains("\"serve\" is not an option"));
+}
+
+#[tokio::test]
+async fn a_bad_start_names_every_variable_and_binds_nothing() {
+    let port = free_port();
+    let (code, _, stderr) = output(
+        queen_kafka()
+            .env("QUEEN_KAFKA_ADDR", format!("127.0.0.1:{port}"))
+            .env("QUEEN_KAFKA_MAX_CONNECTIONS", "1")
+            .env("QUEEN_KAFKA_SASL", "plain")
+            .env("QUEEN_TOKEN", "sec ret"),
+    )
+    .await;
+    assert_eq!(code, Some(1));
+    for name in [
+        "QUEEN_TOKEN",
+        "QUEEN_KAFKA_ADVERTISED_ADDR",
+        "QUEEN_KAFKA_MAX_CONNECTIONS",
+        "QUEEN_KAFKA_SASL",
+    ] {
+        assert!(
+            stderr.contains(&format!("\n  {name} ")),
+            "{name} in {stderr}"
+        );
+    }
+    assert!(!stderr.contains("sec ret"));
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_refuses_to_start() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addr = taken.local_addr().unwrap().to_string();
+    let mut command = queen_kafka();
+    command
+        .env("QUEEN_URL", "embedded:")
+        .env("QUEEN_KAFKA_ADVERTISED_ADDR", "localhost:9092")
+        .env("QUEEN_KAFKA_ADDR", &addr);
+    let (code, _, stderr) = output(&mut command).await;
+    let expected = format!("QUEEN_KAFKA_ADDR: cannot listen on {addr}");
+    assert!(code == Some(1) && stderr.contains(&expected), "{stderr}");
+}
+
+#[tokio::test]
+async fn it_says_what_it_starts_with_serves_and_stops_on_a_signal() {
+    for name in ["-TERM", "-INT"] {
+        let (port, http) = (free_port(), free_port());
+        let mut child = queen_kafka()
+            .env("QUEEN_URL", "embedded:")
+            .env("QUEEN_TOKEN", "hunter2")
+            .env("QUEEN_KAFKA_ADVERTISED_ADDR", "kafka.example.com:9092")
+            .env("QUEEN_KAFKA_ADDR", format!("127.0.0.1:{port}"))
+            .env("QUEEN_KAFKA_HTTP_ADDR", format!("127.0.0.1:{http}"))
+            .env("QUEEN_KAFKA_ADRR", "misspelt")
+            .spawn()
+            .unwrap();
+        ready(&mut child, http).await;
+        // ApiVersions version 0, with no client id.
+        let net = host::os::host().net;
+        let mut kafka = net.connect("127.0.0.1", port).await.unwrap();
+        let request = [0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 7, 0xff, 0xff];
+        kafka.write_all(&request).await.unwrap();
+        let mut answer = [0; 10];
+        kafka.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer[4..], [0, 0, 0, 7, 0, 0]);
+        let metrics = get(http, "/metrics").await.unwrap();
+        assert!(metrics.contains("kastellan_requests_total{api=\"ApiVersions\"} 1"));
+
+        signal(&child, name).await;
+        let ended = timeout(PATIENCE, child.wait_with_output()).await;
+        let ended = ended.unwrap().unwrap();
+        let stderr = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(0), "{stderr}");
+        let boot = format!(
+            "queen-kafka starting queen_url=embedded: authenticated=true listen=127.0.0.1:{port} \
+             advertised=kafka.example.com:9092 default_partitions=1024 group_join_delay_ms=3000 \
+             tls=false sasl=none forward_sni_host=false node_id=0 cluster=queen"
+        );
+        assert!(stderr.contains(&boot), "{stderr}");
+        assert!(stderr.contains("QUEEN_KAFKA_ADRR"), "{stderr}");
+        assert!(!stderr.contains("hunter2"), "{stderr}");
+        assert!(
+            stderr.contains("queen-kafka stopped drained=true"),
+            "{stderr}"
+        );
+    }
+}
