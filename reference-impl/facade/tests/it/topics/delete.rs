@@ -1,0 +1,161 @@
+//! DeleteTopics: by name and by id, and what must not survive a topic.
+
+use facade::queen::kv;
+use fake_queen::Options;
+use kafka_protocol::messages::DeleteTopicsRequest;
+use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
+use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
+use rstest::rstest;
+use uuid::Uuid;
+
+use super::*;
+
+fn named(version: i16, names: &[&str]) -> DeleteTopicsRequest {
+    if version >= 6 {
+        let topics = names
+            .iter()
+            .map(|name| DeleteTopicState::default().with_name(Some(topic_name(name))));
+        DeleteTopicsRequest::default().with_topics(topics.collect())
+    } else {
+        let names = names.iter().map(|name| topic_name(name));
+        DeleteTopicsRequest::default().with_topic_names(names.collect())
+    }
+}
+
+async fn delete(
+    rig: &Rig,
+    version: i16,
+    request: DeleteTopicsRequest,
+) -> Vec<DeletableTopicResult> {
+    let response = handlers::delete_topics::handle(&rig.cx(version), request).await;
+    encodable(response, version).responses
+}
+
+fn codes(results: &[DeletableTopicResult]) -> Vec<i16> {
+    results.iter().map(|result| result.error_code).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_version_deletes_and_carries_the_answer() {
+    let rig = Rig::start().await;
+    for version in 1..=6 {
+        create(&rig, "t", 1, &[]).await;
+        let id = described(&rig, "t").await.topic_id;
+        let results = delete(&rig, version, named(version, &["t", "absent"])).await;
+        assert_eq!(codes(&results), [0, 3], "version {version}");
+        assert_eq!(results[0].topic_id, id);
+        assert_eq!(described(&rig, "t").await.error_code, 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_is_deleted_by_its_id() {
+    let rig = Rig::start().await;
+    create(&rig, "t", 1, &[]).await;
+    let id = described(&rig, "t").await.topic_id;
+    let state = |name: Option<&str>, id| {
+        DeleteTopicState::default()
+            .with_name(name.map(topic_name))
+            .with_topic_id(id)
+    };
+    let request = DeleteTopicsRequest::default().with_topics(vec![
+        state(None, Uuid::from_u128(9)),
+        state(Some("t"), id),
+        state(None, Uuid::nil()),
+        state(None, id),
+    ]);
+    let results = delete(&rig, 6, request).await;
+    assert_eq!(codes(&results), [100, 42, 42, 0]);
+    assert_eq!(results[0].name, None);
+    assert_eq!(results[3].name, Some(topic_name("t")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_asked_for_twice_is_not_deleted() {
+    let rig = Rig::start().await;
+    create(&rig, "t", 1, &[]).await;
+    assert_eq!(codes(&delete(&rig, 6, named(6, &["t", "t"])).await), [42, 42]);
+    assert_eq!(described(&rig, "t").await.error_code, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_of_a_deleted_topic_is_left_for_the_next_of_its_name() {
+    let rig = Rig::start().await;
+    create(&rig, "t", 12, &[]).await;
+    create(&rig, "t-2", 12, &[]).await;
+    let groups = ["g", "a group", "g:t"];
+    for group in groups {
+        let group = kv::escape(group);
+        rig.put_row(&format!("qk:groups:{group}"), &json!({"pt": "consumer", "ts": 1})).await;
+        for topic in ["t", "t-2"] {
+            for partition in 0..12 {
+                let key = format!("qk:group:{group}:{topic}:{partition}");
+                rig.put_row(&key, &json!({"offset": 5, "metadata": "", "ts": 1})).await;
+            }
+        }
+    }
+    rig.put_row("qk:floor:t:3", &json!({"offset": 5})).await;
+    rig.put_row("qk:floor:t-2:3", &json!({"offset": 5})).await;
+    let old = described(&rig, "t").await.topic_id;
+
+    assert_eq!(codes(&delete(&rig, 6, named(6, &["t"])).await), [0]);
+
+    let rows = rig.rows("qk:group:").await;
+    assert_eq!(rows.len(), groups.len() * 12);
+    assert!(rows.iter().all(|(key, _)| key.contains(":t-2:")));
+    let floors = rig.rows("qk:floor:").await;
+    assert_eq!(floors.len(), 1);
+    assert_eq!(rig.rows("qk:topiccfg:").await[0].0, "qk:topiccfg:t-2");
+    assert_eq!(rig.rows("qk:groups:").await.len(), groups.len());
+
+    create(&rig, "t", 3, &[]).await;
+    let topic = described(&rig, "t").await;
+    assert_ne!(topic.topic_id, old);
+    assert_eq!(topic.partitions.len(), 3);
+}
+
+#[rstest]
+#[case(6, 73)]
+#[case(3, 73)]
+#[case(2, 42)]
+#[tokio::test(start_paused = true)]
+async fn deletion_can_be_switched_off(#[case] version: i16, #[case] expected: i16) {
+    let rig = Rig::start_with(Options::default(), |config| config.admin = false).await;
+    create(&rig, "t", 1, &[]).await;
+    assert_eq!(codes(&delete(&rig, version, named(version, &["t"])).await), [expected]);
+    assert_eq!(described(&rig, "t").await.error_code, 0);
+}
+
+#[rstest]
+#[case::denied(403, 6, 29)]
+#[case::throttled(429, 6, 89)]
+#[case::throttled_old(429, 4, 7)]
+#[case::away(503, 6, 7)]
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_queen_reaches_the_client(
+    #[case] status: u16,
+    #[case] version: i16,
+    #[case] expected: i16,
+) {
+    let rig = Rig::start().await;
+    create(&rig, "t", 1, &[]).await;
+    rig.refuse("queue_delete", status);
+    let results = delete(&rig, version, named(version, &["t"])).await;
+    assert_eq!(codes(&results), [expected]);
+    rig.heal();
+    assert_eq!(described(&rig, "t").await.error_code, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_deletes_a_hundred() {
+    let rig = Rig::start().await;
+    let names: Vec<String> = (0..101).map(|n| format!("t{n:03}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    for some in names.chunks(100) {
+        let topics = some.iter().map(|name| creatable(name, 1, &[])).collect();
+        create_topics(&rig, 7, CreateTopicsRequest::default().with_topics(topics)).await;
+    }
+    let results = codes(&delete(&rig, 6, named(6, &names)).await);
+    assert_eq!(results[..100], [0; 100]);
+    assert_eq!(results[100], 89);
+}
