@@ -1,7 +1,5 @@
 //! Appending what `push` brings: one segment per (queue, lane) group, duplicates left out.
 
-use std::sync::Arc;
-
 use indexmap::IndexMap;
 
 use super::batch::Batch;
@@ -179,10 +177,18 @@ pub fn plan(batch: &mut Batch<'_>, groups: Vec<Group>) -> Vec<Outcome> {
         .collect()
 }
 
+/// A group in the making.
+#[derive(Debug, Default)]
+struct Gathered {
+    packer: Packer,
+    transaction_ids: Vec<Option<Box<str>>>,
+    any_id: bool,
+}
+
 /// Gathers items of one call into groups, in order of first appearance, and packs them.
 #[derive(Debug, Default)]
 pub struct Grouper {
-    groups: IndexMap<LaneKey, (Packer, Vec<Option<Box<str>>>, bool)>,
+    groups: IndexMap<LaneKey, Gathered>,
     /// The lane of the item before: calls name their lanes in long runs.
     last: Option<usize>,
     /// Group and position of each item.
@@ -216,11 +222,13 @@ impl Grouper {
             }
         };
         self.last = Some(at);
-        let (packer, ids, explicit) = &mut self.groups[at];
-        packer.add(transaction_id, payload);
-        *explicit |= transaction_id.is_some();
-        self.places.push((at, ids.len()));
-        ids.push(transaction_id.map(Into::into));
+        let gathered = &mut self.groups[at];
+        gathered.packer.add(transaction_id, payload);
+        gathered.any_id |= transaction_id.is_some();
+        self.places.push((at, gathered.transaction_ids.len()));
+        gathered
+            .transaction_ids
+            .push(transaction_id.map(Into::into));
     }
 
     /// The groups, and for each item its group and its position there.
@@ -229,10 +237,14 @@ impl Grouper {
         let groups = self
             .groups
             .into_iter()
-            .map(|(lane, (packer, ids, explicit))| Group {
+            .map(|(lane, gathered)| Group {
                 lane,
-                packed: packer.finish(&mut compressor),
-                transaction_ids: if explicit { ids } else { Vec::new() },
+                packed: gathered.packer.finish(&mut compressor),
+                transaction_ids: if gathered.any_id {
+                    gathered.transaction_ids
+                } else {
+                    Vec::new()
+                },
             })
             .collect();
         (groups, self.places)
@@ -242,12 +254,4 @@ impl Grouper {
 /// Bytes a push adds to a commit.
 pub fn bytes(groups: &[Group]) -> usize {
     groups.iter().map(|group| group.packed.body.len()).sum()
-}
-
-/// Queue names in use by groups, shared with whoever renders the answer.
-pub fn queue_names(groups: &[Group]) -> Vec<Arc<str>> {
-    groups
-        .iter()
-        .map(|group| group.lane.queue.clone())
-        .collect()
 }

@@ -216,7 +216,11 @@ fn plan(
                 return found;
             }
             let before = budget;
-            take(&mut found.segments, lane.tail_from(want.offset), &mut budget);
+            take(
+                &mut found.segments,
+                lane.tail_from(want.offset),
+                &mut budget,
+            );
             left -= before - budget;
             found
         })

@@ -37,6 +37,10 @@ pub struct Tenant {
     pub queues: BTreeMap<Arc<str>, Queue>,
     /// By namespace, then by key in byte order.
     pub kv: BTreeMap<Arc<str>, BTreeMap<Arc<str>, KvRow>>,
+    /// Rows of all namespaces, expired ones until they are swept.
+    pub kv_rows: u64,
+    /// Their values' bytes.
+    pub kv_bytes: u64,
 }
 
 /// One queue.
@@ -299,9 +303,10 @@ impl State {
         if let Some(expires) = row.expires_ms {
             self.expiries.insert((expires, key.clone()));
         }
-        self.tenants
-            .entry(key.tenant)
-            .or_default()
+        let tenant = self.tenants.entry(key.tenant).or_default();
+        tenant.kv_rows += 1;
+        tenant.kv_bytes += row.value.len() as u64;
+        tenant
             .kv
             .entry(key.namespace)
             .or_default()
@@ -315,12 +320,12 @@ impl State {
         let Some(rows) = tenant.kv.get_mut(&key.namespace) else {
             return;
         };
-        if let Some(KvRow {
-            expires_ms: Some(expires),
-            ..
-        }) = rows.remove(&key.key)
-        {
-            self.expiries.remove(&(expires, key.clone()));
+        if let Some(row) = rows.remove(&key.key) {
+            tenant.kv_rows -= 1;
+            tenant.kv_bytes -= row.value.len() as u64;
+            if let Some(expires) = row.expires_ms {
+                self.expiries.remove(&(expires, key.clone()));
+            }
         }
         if rows.is_empty() {
             tenant.kv.remove(&key.namespace);

@@ -20,6 +20,8 @@ const COMMIT_JOBS: usize = 4096;
 
 /// Tells a caller how its commit ended.
 type Done = Box<dyn FnOnce(Result<(), WriteError>) + Send>;
+/// What a job that is planned together with others wants.
+type Plan = Box<dyn FnOnce(&mut Batch<'_>) -> Done + Send>;
 /// What a job that runs alone wants.
 type Alone = Box<dyn FnOnce(&State, Option<&Store>) -> Result<Planned, StoreError> + Send>;
 
@@ -49,7 +51,7 @@ pub enum Job {
         /// Bytes it adds to the commit.
         bytes: usize,
         /// Plans it.
-        plan: Box<dyn FnOnce(&mut Batch<'_>) -> Done + Send>,
+        plan: Plan,
     },
     /// Planned against the committed state with the store at hand, and committed alone.
     Alone(Alone),
@@ -183,11 +185,7 @@ pub async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Job>, mut source
     }
 }
 
-fn plan_together(
-    shared: &Shared,
-    sources: &mut Sources,
-    plans: Vec<Box<dyn FnOnce(&mut Batch<'_>) -> Done + Send>>,
-) -> Planned {
+fn plan_together(shared: &Shared, sources: &mut Sources, plans: Vec<Plan>) -> Planned {
     let state = shared.read();
     let mut batch = Batch::new(
         &state,

@@ -1,5 +1,7 @@
 //! Request bodies: read whole, below the ceiling, within the memory that all bodies share.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
@@ -8,13 +10,16 @@ use tokio::sync::SemaphorePermit;
 use super::error::ApiError;
 use crate::node::{BODY_UNIT, Node};
 
-/// Memory taken before a byte has come, however long the body says it is.
-const FIRST_RESERVE: usize = 64 << 10;
+/// Memory taken once a body's first bytes are there, however long it says it is.
+const FIRST_RESERVE: usize = 1 << 20;
+
+/// A body that pauses for longer gives its memory back.
+const STALL: Duration = Duration::from_secs(30);
 
 /// Reads a body. Hold the permit as long as the bytes.
 ///
 /// # Errors
-/// [`ApiError::BodyTooLarge`], or a connection that breaks off.
+/// [`ApiError::BodyTooLarge`], [`ApiError::BodyTimedOut`], or a connection that breaks off.
 pub async fn read(
     node: &Node,
     mut body: Incoming,
@@ -41,7 +46,11 @@ pub async fn read(
         .ok();
     let mut whole = BytesMut::new();
     let mut only: Option<Bytes> = None;
-    while let Some(frame) = body.frame().await {
+    loop {
+        let frame = tokio::time::timeout(STALL, body.frame())
+            .await
+            .map_err(|_| ApiError::BodyTimedOut)?;
+        let Some(frame) = frame else { break };
         let Ok(data) = frame
             .map_err(|error| ApiError::BadBody(error.to_string()))?
             .into_data()
@@ -56,7 +65,7 @@ pub async fn read(
             None if whole.is_empty() => only = Some(data),
             None => whole.extend_from_slice(&data),
             Some(first) => {
-                whole.reserve(expected.min(FIRST_RESERVE.max(first.len() + data.len())));
+                whole.reserve(expected.min(FIRST_RESERVE).max(first.len() + data.len()));
                 whole.extend_from_slice(&first);
                 whole.extend_from_slice(&data);
             }

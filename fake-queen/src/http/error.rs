@@ -51,9 +51,16 @@ pub enum ApiError {
     /// KV is switched off.
     #[error("kv_disabled")]
     KvDisabled,
-    /// Nothing was written, or nobody knows.
-    #[error("{0}")]
+    /// Nothing was written, or nobody knows: what a real Queen says when its database is out of
+    /// reach.
+    #[error("pool")]
     Write(#[from] WriteError),
+    /// The same, of a KV call.
+    #[error("kv_error")]
+    KvWrite(WriteError),
+    /// The body stopped coming.
+    #[error("bad body: timed out")]
+    BodyTimedOut,
     /// The store can't be read.
     #[error("fetch failed")]
     Read(#[from] StoreError),
@@ -74,11 +81,13 @@ impl ApiError {
             Self::Kv(bad) if !bad.is_too_large() => StatusCode::BAD_REQUEST,
             Self::Kv(_) | Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NoSuchRoute | Self::NotFound(_) => StatusCode::NOT_FOUND,
+            Self::BodyTimedOut => StatusCode::REQUEST_TIMEOUT,
             Self::FeatureGated => StatusCode::FORBIDDEN,
             Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::KvDisabled => StatusCode::SERVICE_UNAVAILABLE,
             Self::Configure(OptionError::WrongType(_))
             | Self::Write(_)
+            | Self::KvWrite(_)
             | Self::Read(_)
             | Self::Decode => StatusCode::INTERNAL_SERVER_ERROR,
         }

@@ -1,6 +1,5 @@
 //! Accepting and serving connections over any `host::Listener`.
 
-use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +20,9 @@ use crate::routes;
 
 /// Connections at once; more wait to be accepted.
 const MAX_CONNECTIONS: usize = 4096;
-/// How long a request's head may take to come.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a connection may go without a complete request head: longer than clients' pools keep
+/// idle connections, so that none of them sends into a connection that is just being closed.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(600);
 /// What waits after a failed accept (too many open files).
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long requests in flight have to be answered once the Queen stops.
@@ -68,7 +68,7 @@ async fn serve(node: Arc<Node>, stream: BoxStream) {
     let mut http = hyper::server::conn::http1::Builder::new();
     http.auto_date_header(false)
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT);
+        .header_read_timeout(IDLE_TIMEOUT);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         biased;
@@ -88,13 +88,11 @@ async fn serve(node: Arc<Node>, stream: BoxStream) {
 #[error("cut by an injected fault")]
 pub struct HangUp;
 
-fn answer(
+async fn answer(
     node: Arc<Node>,
     request: Request<Incoming>,
-) -> impl Future<Output = Result<Response<Full<Bytes>>, HangUp>> {
-    async move {
-        routes::answer(&node, request)
-            .await
-            .map(Reply::into_response)
-    }
+) -> Result<Response<Full<Bytes>>, HangUp> {
+    routes::answer(&node, request)
+        .await
+        .map(Reply::into_response)
 }

@@ -118,7 +118,8 @@ pub async fn admit_and_run(call: &Call<'_>, parsed: call::Call) -> Result<Ran, A
             }
             Ok(outcomes)
         })
-        .await?;
+        .await
+        .map_err(ApiError::KvWrite)?;
     Ok(ran)
 }
 

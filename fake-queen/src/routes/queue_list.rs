@@ -20,10 +20,7 @@ pub fn handle(call: &Call<'_>) -> Reply {
             }
             write(&mut out, queue);
         }
-        for row in tenant.kv.values().flat_map(|rows| rows.values()) {
-            rows.0 += 1;
-            rows.1 += row.value.len() as u64;
-        }
+        rows = (tenant.kv_rows, tenant.kv_bytes);
     }
     json::raw(&mut out, "],\"kvRows\":");
     json::uint(&mut out, rows.0);

@@ -48,6 +48,7 @@ impl Connection {
             request = request.header(*name, *value);
         }
         let request = request.body(Full::new(body.into())).unwrap();
+        self.0.ready().await.ok()?;
         let response = self.0.send_request(request).await.ok()?;
         let header = |name: &str| {
             response

@@ -1,5 +1,7 @@
 //! The Queen over HTTP, through the same pipe that embeds it, on a clock of the tests' own.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod client;
 mod crash;
 mod disk;

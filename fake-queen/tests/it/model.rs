@@ -500,15 +500,15 @@ fn simulate(steps: Vec<Step>, durable: bool) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn in_memory_it_is_the_model(steps in proptest::collection::vec(step(), 1..40)) {
+    fn in_memory_it_is_the_model(steps in proptest::collection::vec(step(), 1..30)) {
         simulate(steps, false);
     }
 
     #[test]
-    fn over_a_disk_that_loses_power_it_is_the_model(steps in proptest::collection::vec(step(), 1..40)) {
+    fn over_a_disk_that_loses_power_it_is_the_model(steps in proptest::collection::vec(step(), 1..30)) {
         simulate(steps, true);
     }
 }

@@ -7,7 +7,7 @@ use rstest::rstest;
 use serde_json::json;
 
 use crate::disk::Disk;
-use crate::world::World;
+use crate::world::{self, World};
 
 fn options(durable: bool) -> Options {
     let storage = if durable {
@@ -119,4 +119,37 @@ async fn an_empty_idle_lane_is_removed_and_starts_over(#[case] durable: bool) {
         0
     );
     assert_eq!(client.push("q", "0", json!(1)).await["offset"], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_retention_removed_stays_removed_after_a_power_cut() {
+    let (host, disk) = (world::host(), Disk::default());
+    let on = |disk: &Disk| Options {
+        storage: Storage::Backend(Box::new(disk.clone())),
+        ..Options::default()
+    };
+    let before = World::on(host.clone(), on(&disk)).await;
+    let retention = json!({"queue": "q", "retentionEnabled": true, "retentionSeconds": 60});
+    before.client.post("configure", 200, retention).await;
+    for lane in ["0", "1"] {
+        for _ in 0..3 {
+            before.client.push("q", lane, json!("old")).await;
+        }
+    }
+    tokio::time::sleep(Duration::from_secs(50)).await;
+    before.client.push("q", "1", json!("new")).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+
+    let after = World::on(host, on(&disk.after_power_cut(|_| false))).await;
+    let emptied = after.client.fetch("q", "0", 3).await;
+    assert_eq!(
+        (&emptied["logStartOffset"], &emptied["records"]),
+        (&json!(3), &json!([]))
+    );
+    assert_eq!(after.client.push("q", "0", json!(1)).await["offset"], 3);
+    let kept = after.client.fetch("q", "1", 3).await;
+    assert_eq!(
+        (&kept["logStartOffset"], &kept["records"][0]["payload"]),
+        (&json!(3), &json!("new"))
+    );
 }

@@ -138,3 +138,28 @@ async fn stopping_answers_parked_fetches_and_refuses_new_connections() {
     assert!(started.elapsed() < Duration::from_secs(1));
     assert!(world.client.try_call("GET", "/health", "").await.is_none());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stops_coming_gives_its_memory_back() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let world = World::new(Options {
+        max_body_bytes: 4096,
+        max_inflight_body_bytes: 4096,
+        ..Options::default()
+    })
+    .await;
+    let mut stalled = world.client.0.connect().await.unwrap();
+    let head = "POST /api/v1/push HTTP/1.1\r\nhost: queen\r\ncontent-length: 4096\r\n\r\n{";
+    stalled.write_all(head.as_bytes()).await.unwrap();
+    let started = tokio::time::Instant::now();
+    tokio::task::yield_now().await;
+    world.client.push("q", "0", json!(1)).await;
+    assert!(
+        started.elapsed() >= Duration::from_secs(29),
+        "it waited for the memory"
+    );
+    let mut answer = vec![0; 12];
+    stalled.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 408");
+}
