@@ -221,9 +221,9 @@ def generate(jar, overlay_path):
         mod += ["#[rustfmt::skip]", f"pub(super) mod {name};"]
     last = max(requests)
     by_key = dict(modules)
-    mod += ["", "use super::Message;", ""]
+    mod += ["", "use super::Message;", "use crate::api::ApiKey;", ""]
     for static in ("REQUEST", "RESPONSE"):
-        mod.append(f"pub(super) static {static}S: [Option<&Message>; {last + 1}] = [")
+        mod.append(f"pub(super) static {static}S: [Option<&Message>; ApiKey::COUNT] = [")
         for key in range(last + 1):
             name = by_key.get(key)
             mod.append(f"    Some(&{name}::{static})," if name else "    None,")

@@ -84,7 +84,13 @@ fn fetch(partitions: usize, records: usize) -> Bytes {
 fn bench(criterion: &mut Criterion) {
     let limits = Limits::DEFAULT;
     // Few large batches; many of a kilobyte; many tiny ones, where fields outweigh records.
-    let shapes = [(4, 16 << 10), (16, 64 << 10), (64, 1 << 10), (1024, 1 << 10), (1024, 64)];
+    let shapes = [
+        (4, 16 << 10),
+        (16, 64 << 10),
+        (64, 1 << 10),
+        (1024, 1 << 10),
+        (1024, 64),
+    ];
     for (partitions, records) in shapes {
         let shape = format!("{partitions}x{records}");
         for (api, version, body, request) in [
@@ -97,11 +103,19 @@ fn bench(criterion: &mut Criterion) {
             group.bench_function(BenchmarkId::from_parameter("memcpy"), |b| {
                 b.iter(|| black_box(&mut copy).copy_from_slice(black_box(&body)));
             });
-            let walk = if request { walk::request } else { walk::response };
+            let walk = if request {
+                walk::request
+            } else {
+                walk::response
+            };
             group.bench_function(BenchmarkId::from_parameter("walk"), |b| {
                 b.iter(|| black_box(walk(api, version, black_box(&body), &limits).is_ok()));
             });
-            let splice = if request { splice::request } else { splice::response };
+            let splice = if request {
+                splice::request
+            } else {
+                splice::response
+            };
             group.bench_function(BenchmarkId::from_parameter("splice"), |b| {
                 b.iter(|| {
                     let spliced = splice(api, version, black_box(&body), &limits, &mut Prefix);

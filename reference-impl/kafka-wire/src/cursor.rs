@@ -5,13 +5,13 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {
-    /// The bytes end inside a value.
+    /// The bytes end inside a value. Numbers above 2^32 - 1 are said as that.
     #[error("ends inside a value: {needed} bytes needed, {left} left")]
     Truncated {
         /// Bytes the value needs, as declared.
-        needed: u64,
+        needed: u32,
         /// Bytes left.
-        left: u64,
+        left: u32,
     },
     /// A length below -1, or a null where no version of Kafka writes one.
     #[error("length {0} is negative")]
@@ -52,36 +52,48 @@ pub enum Malformed {
     },
     /// Bytes behind the end of the schema.
     #[error("{0} bytes follow the end of the message")]
-    Trailing(u64),
+    Trailing(u32),
     /// More array elements and unknown tagged fields than the limit allows for one frame.
     #[error("more than {0} array elements and unknown tagged fields")]
     TooManyElements(u32),
 }
 
-/// A slice and a position in it.
+/// The bytes end inside a value.
+#[cold]
+pub(crate) fn truncated(needed: usize, left: usize) -> Malformed {
+    Malformed::Truncated {
+        needed: clamp(needed),
+        left: clamp(left),
+    }
+}
+
+/// A count for an error: as large as 32 bits can say. Errors stay small enough for registers.
+pub(crate) fn clamp(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// A slice and what is left of it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
-    position: usize,
+    left: &'a [u8],
 }
 
 impl<'a> Cursor<'a> {
     #[inline]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Cursor { bytes, position: 0 }
+        Cursor { bytes, left: bytes }
     }
 
     #[inline]
     pub(crate) fn at(bytes: &'a [u8], position: usize) -> Self {
-        Cursor {
-            bytes,
-            position: position.min(bytes.len()),
-        }
+        let left = bytes.get(position..).unwrap_or_default();
+        Cursor { bytes, left }
     }
 
     #[inline]
     pub(crate) fn position(&self) -> usize {
-        self.position
+        self.bytes.len() - self.left.len()
     }
 
     #[inline]
@@ -91,37 +103,29 @@ impl<'a> Cursor<'a> {
 
     #[inline]
     pub(crate) fn remaining(&self) -> usize {
-        self.bytes.len() - self.position
+        self.left.len()
     }
 
     /// The next `count` bytes.
     #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Malformed> {
-        let left = &self.bytes[self.position..];
-        match left.get(..count) {
-            Some(taken) => {
-                self.position += count;
+        match self.left.split_at_checked(count) {
+            Some((taken, left)) => {
+                self.left = left;
                 Ok(taken)
             }
-            None => Err(Malformed::Truncated {
-                needed: count as u64,
-                left: left.len() as u64,
-            }),
+            None => Err(truncated(count, self.left.len())),
         }
     }
 
     #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        let left = &self.bytes[self.position..];
-        match left.first_chunk::<N>() {
-            Some(taken) => {
-                self.position += N;
+        match self.left.split_first_chunk::<N>() {
+            Some((taken, left)) => {
+                self.left = left;
                 Ok(*taken)
             }
-            None => Err(Malformed::Truncated {
-                needed: N as u64,
-                left: left.len() as u64,
-            }),
+            None => Err(truncated(N, self.left.len())),
         }
     }
 
@@ -142,15 +146,21 @@ impl<'a> Cursor<'a> {
 
     /// An unsigned varint of at most five bytes. Overlong forms of a 32-bit value are accepted, as
     /// Kafka accepts them: they mean the same to every reader.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn varint(&mut self) -> Result<u32, Malformed> {
-        let first = self.array::<1>()?[0];
-        if first < 0x80 {
-            return Ok(u32::from(first));
+        match self.left {
+            [byte @ ..0x80, left @ ..] => {
+                self.left = left;
+                Ok(u32::from(*byte))
+            }
+            _ => self.long_varint(),
         }
-        let mut value = u32::from(first & 0x7f);
-        for shift in [7, 14, 21, 28] {
-            let byte = self.array::<1>()?[0];
+    }
+
+    fn long_varint(&mut self) -> Result<u32, Malformed> {
+        let mut value = 0;
+        for shift in [0, 7, 14, 21, 28] {
+            let [byte] = self.array::<1>()?;
             if shift == 28 && byte > 0x0f {
                 return Err(Malformed::VarintTooLong);
             }

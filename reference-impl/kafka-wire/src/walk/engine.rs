@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::place::{Datum, Decider, Place, Scope, Value};
 use super::{Limits, Summary, Trail, VisitError, WalkError};
-use crate::cursor::{Cursor, Malformed, ascending};
+use crate::cursor::{Cursor, Malformed, ascending, clamp, truncated};
 use crate::schema::{Field, Kind, Message, RoleSet};
 
 /// Receives what a walk meets. All methods but [`value`](Visitor::value) are for visitors that
@@ -118,7 +118,7 @@ pub(super) fn run<V: Visitor>(
         .structure(None, message.fields)
         .and_then(|()| match end {
             End::Exact if walker.cursor.remaining() > 0 => {
-                Err(Malformed::Trailing(walker.cursor.remaining() as u64).into())
+                Err(Malformed::Trailing(clamp(walker.cursor.remaining())).into())
             }
             _ => Ok(()),
         });
@@ -152,20 +152,55 @@ impl<'a, V: Visitor> Walker<'a, '_, V> {
             fields,
             start: self.cursor.position(),
         };
-        for field in fields {
-            if !field.versions.contains(self.version) || field.tag_in(self.version).is_some() {
+        // Fields of fixed width that nobody wants are stepped over together.
+        let mut run = 0;
+        let mut run_from = 0;
+        for (index, field) in fields.iter().enumerate() {
+            if !field.versions.contains(self.version) {
                 continue;
             }
+            if field.width > 0 && !self.visitor.roles().contains(field.role) {
+                run += usize::from(field.width);
+                continue;
+            }
+            if field.tag_in(self.version).is_some() {
+                continue;
+            }
+            if self.cursor.take(run).is_err() {
+                return Err(self.cut(fields, run_from).into());
+            }
+            run = 0;
+            run_from = index + 1;
             if let Err(halt) = self.field(field, &scope) {
-                self.trail.push(field.name);
+                self.trail.push(index);
                 return Err(halt);
             }
+        }
+        if self.cursor.take(run).is_err() {
+            return Err(self.cut(fields, run_from).into());
         }
         if self.flexible {
             self.tags(&scope)
         } else {
             Ok(())
         }
+    }
+
+    /// Finds the field of fixed width that the bytes end in, in the run that starts at the cursor
+    /// and at position `from` of `fields`.
+    #[cold]
+    fn cut(&mut self, fields: &[Field], from: usize) -> Malformed {
+        for (position, field) in fields.iter().enumerate().skip(from) {
+            if !field.versions.contains(self.version) {
+                continue;
+            }
+            if let Err(what) = self.cursor.take(usize::from(field.width)) {
+                self.trail.push(position);
+                return what;
+            }
+        }
+        // The caller has seen the run not to fit.
+        Malformed::Trailing(0)
     }
 
     #[inline]
@@ -290,11 +325,7 @@ impl<'a, V: Visitor> Walker<'a, '_, V> {
         // No element takes less than one byte, so a count above what is left cannot be true.
         let left = self.cursor.remaining();
         if count > left {
-            return Err(Malformed::Truncated {
-                needed: count as u64,
-                left: left as u64,
-            }
-            .into());
+            return Err(truncated(count, left).into());
         }
         // A count comes from 32 bits.
         let count = count as u32;
@@ -341,31 +372,27 @@ impl<'a, V: Visitor> Walker<'a, '_, V> {
             let content = self.cursor.position();
             let left = self.cursor.remaining();
             if size as usize > left {
-                let needed = u64::from(size);
-                return Err(Malformed::Truncated {
-                    needed,
-                    left: left as u64,
-                }
-                .into());
+                return Err(truncated(size as usize, left).into());
             }
-            let known = |field: &&Field| field.tag.is_some_and(|(known, _)| known == tag);
-            let Some(field) = scope.fields.iter().find(known) else {
+            let known = |field: &Field| field.tag.is_some_and(|(known, _)| known == tag);
+            let Some(position) = scope.fields.iter().position(known) else {
                 self.count_elements(1)?;
                 self.cursor.take(size as usize)?;
                 continue;
             };
+            let field = &scope.fields[position];
             if field.tag_in(self.version).is_none() || !field.versions.contains(self.version) {
                 return Err(Malformed::TagVersion(tag).into());
             }
             self.visitor.tag_start(size_at..content, size);
             if let Err(halt) = self.field(field, scope) {
-                self.trail.push(field.name);
+                self.trail.push(position);
                 return Err(halt);
             }
             // Both ends are in a frame of at most 2^31 bytes.
             let actual = (self.cursor.position() - content) as u32;
             if actual != size {
-                self.trail.push(field.name);
+                self.trail.push(position);
                 return Err(Malformed::TagSize {
                     declared: size,
                     actual,

@@ -5,7 +5,7 @@ use std::fmt;
 use super::MAX_DEPTH;
 use crate::api::ApiKey;
 use crate::cursor::Malformed;
-use crate::schema::Message;
+use crate::schema::{Kind, Message};
 
 /// Why a body is refused.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum WalkError {
         version: i16,
     },
     /// The bytes are not the message.
-    #[error("{} v{version}, byte {at}{trail}: {what}", message.name)]
+    #[error("{} v{version}, byte {at}{}: {what}", message.name, In(message, *trail))]
     Malformed {
         /// The message.
         message: &'static Message,
@@ -50,6 +50,15 @@ impl WalkError {
             trail: Trail::default(),
             what,
         }
+    }
+
+    /// The names of the fields a fault is in, outermost first; empty for a fault in none.
+    pub fn fields(&self) -> impl Iterator<Item = &'static str> {
+        let inside = match self {
+            WalkError::Malformed { message, trail, .. } => Some(trail.names(message)),
+            _ => None,
+        };
+        inside.into_iter().flatten()
     }
 
     /// What is wrong with the bytes; `None` for an unknown API or version.
@@ -98,43 +107,50 @@ impl PartialEq for WalkError {
 
 impl Eq for WalkError {}
 
-/// The names of the fields around a fault, outermost first: ` in Topics.Partitions.Records`.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
+/// Which field a fault is in: positions in the schema, so that an error stays small.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Trail {
     /// Innermost first, as unwinding meets them.
-    names: [&'static str; MAX_DEPTH],
-    length: usize,
+    positions: [u8; MAX_DEPTH],
+    length: u8,
 }
 
 impl Trail {
-    /// Notes the field around those noted so far.
+    /// Notes the position of the field around those noted so far, in its structure.
     #[cold]
-    pub(crate) fn push(&mut self, name: &'static str) {
-        if let Some(slot) = self.names.get_mut(self.length) {
-            *slot = name;
+    pub(crate) fn push(&mut self, position: usize) {
+        if let Some(slot) = self.positions.get_mut(usize::from(self.length)) {
+            // No structure of Kafka has more than a few dozen fields.
+            *slot = position as u8;
             self.length += 1;
         }
     }
 
-    /// The names, outermost first.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.names[..self.length].iter().rev().copied()
+    /// The names of the fields, outermost first.
+    fn names(self, message: &'static Message) -> impl Iterator<Item = &'static str> {
+        let positions = (0..self.length)
+            .rev()
+            .map(move |at| self.positions[usize::from(at)]);
+        positions.scan(message.fields, |fields, position| {
+            let field = fields.get(usize::from(position))?;
+            if let Kind::Struct(nested) = field.kind {
+                *fields = nested.fields;
+            }
+            Some(field.name)
+        })
     }
 }
 
-impl fmt::Display for Trail {
+/// ` in Topics.Partitions.Records`, or nothing.
+struct In(&'static Message, Trail);
+
+impl fmt::Display for In {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut before = " in ";
-        for name in self.names() {
+        for name in self.1.names(self.0) {
             write!(f, "{before}{name}")?;
             before = ".";
         }
         Ok(())
-    }
-}
-
-impl fmt::Debug for Trail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.names()).finish()
     }
 }

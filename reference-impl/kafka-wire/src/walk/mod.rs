@@ -162,11 +162,7 @@ pub fn visit_blob<V: Visitor>(
     visitor: &mut V,
 ) -> Result<Summary, VisitError<V::Stop>> {
     let Some(version) = blob.first_chunk::<BLOB_VERSION_BYTES>() else {
-        let needed = BLOB_VERSION_BYTES as u64;
-        let what = Malformed::Truncated {
-            needed,
-            left: blob.len() as u64,
-        };
+        let what = crate::cursor::truncated(BLOB_VERSION_BYTES, blob.len());
         return Err(WalkError::blob_version(message, 0, what).into());
     };
     let version = i16::from_be_bytes(*version);

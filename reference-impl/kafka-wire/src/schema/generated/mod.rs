@@ -186,8 +186,9 @@ pub(super) mod write_share_group_state;
 pub(super) mod write_txn_markers;
 
 use super::Message;
+use crate::api::ApiKey;
 
-pub(super) static REQUESTS: [Option<&Message>; 95] = [
+pub(super) static REQUESTS: [Option<&Message>; ApiKey::COUNT] = [
     Some(&produce::REQUEST),
     Some(&fetch::REQUEST),
     Some(&list_offsets::REQUEST),
@@ -285,7 +286,7 @@ pub(super) static REQUESTS: [Option<&Message>; 95] = [
     Some(&unregister_controller::REQUEST),
 ];
 
-pub(super) static RESPONSES: [Option<&Message>; 95] = [
+pub(super) static RESPONSES: [Option<&Message>; ApiKey::COUNT] = [
     Some(&produce::RESPONSE),
     Some(&fetch::RESPONSE),
     Some(&list_offsets::RESPONSE),

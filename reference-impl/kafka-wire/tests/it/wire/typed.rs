@@ -2,156 +2,15 @@
 //! both ways.
 
 use bytes::Bytes;
-use kafka_protocol::messages::*;
-use kafka_protocol::protocol::{Decodable, Encodable, Message as _};
-use kafka_wire::api::{ApiKey, VersionRange};
-use kafka_wire::schema::{self, Message, Role, RoleSet};
+use kafka_wire::api::VersionRange;
+use kafka_wire::schema::{Message, Role, RoleSet};
 use kafka_wire::splice::{self, Edit, Editor};
 use kafka_wire::walk::{self, Datum, Limits, Place, Value};
 use proptest::prelude::*;
 
 use super::random::{self, Dice};
+use super::typed_crate::{Typed, typed};
 use super::walk::Everything;
-
-/// A message as the typed crate sees it.
-struct Typed {
-    key: ApiKey,
-    message: &'static Message,
-    versions: VersionRange,
-    /// Decodes and encodes again: the bytes, and the decoded message in words.
-    again: fn(&[u8], i16) -> (Vec<u8>, String),
-}
-
-fn again<T: Decodable + Encodable + std::fmt::Debug>(
-    body: &[u8],
-    version: i16,
-) -> (Vec<u8>, String) {
-    let mut bytes = Bytes::copy_from_slice(body);
-    let message = T::decode(&mut bytes, version).expect("the crate decodes what walk passed");
-    assert!(
-        bytes.is_empty(),
-        "the crate leaves {} bytes of what walk passed",
-        bytes.len()
-    );
-    let mut out = Vec::new();
-    message
-        .encode(&mut out, version)
-        .expect("the crate encodes what it decoded");
-    (out, format!("{message:?}"))
-}
-
-macro_rules! typed {
-    ($($key:ident: $request:ident, $response:ident;)*) => {
-        fn typed() -> Vec<Typed> {
-            let mut all = Vec::new();
-            $(
-                all.push(Typed {
-                    key: ApiKey::$key,
-                    message: schema::request(ApiKey::$key).expect("a request"),
-                    versions: VersionRange::new($request::VERSIONS.min, $request::VERSIONS.max),
-                    again: again::<$request>,
-                });
-                all.push(Typed {
-                    key: ApiKey::$key,
-                    message: schema::response(ApiKey::$key).expect("a response"),
-                    versions: VersionRange::new($response::VERSIONS.min, $response::VERSIONS.max),
-                    again: again::<$response>,
-                });
-            )*
-            all
-        }
-    };
-}
-
-typed! {
-    PRODUCE: ProduceRequest, ProduceResponse;
-    FETCH: FetchRequest, FetchResponse;
-    LIST_OFFSETS: ListOffsetsRequest, ListOffsetsResponse;
-    METADATA: MetadataRequest, MetadataResponse;
-    OFFSET_COMMIT: OffsetCommitRequest, OffsetCommitResponse;
-    OFFSET_FETCH: OffsetFetchRequest, OffsetFetchResponse;
-    FIND_COORDINATOR: FindCoordinatorRequest, FindCoordinatorResponse;
-    JOIN_GROUP: JoinGroupRequest, JoinGroupResponse;
-    HEARTBEAT: HeartbeatRequest, HeartbeatResponse;
-    LEAVE_GROUP: LeaveGroupRequest, LeaveGroupResponse;
-    SYNC_GROUP: SyncGroupRequest, SyncGroupResponse;
-    DESCRIBE_GROUPS: DescribeGroupsRequest, DescribeGroupsResponse;
-    LIST_GROUPS: ListGroupsRequest, ListGroupsResponse;
-    SASL_HANDSHAKE: SaslHandshakeRequest, SaslHandshakeResponse;
-    API_VERSIONS: ApiVersionsRequest, ApiVersionsResponse;
-    CREATE_TOPICS: CreateTopicsRequest, CreateTopicsResponse;
-    DELETE_TOPICS: DeleteTopicsRequest, DeleteTopicsResponse;
-    DELETE_RECORDS: DeleteRecordsRequest, DeleteRecordsResponse;
-    INIT_PRODUCER_ID: InitProducerIdRequest, InitProducerIdResponse;
-    OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse;
-    ADD_PARTITIONS_TO_TXN: AddPartitionsToTxnRequest, AddPartitionsToTxnResponse;
-    ADD_OFFSETS_TO_TXN: AddOffsetsToTxnRequest, AddOffsetsToTxnResponse;
-    END_TXN: EndTxnRequest, EndTxnResponse;
-    WRITE_TXN_MARKERS: WriteTxnMarkersRequest, WriteTxnMarkersResponse;
-    TXN_OFFSET_COMMIT: TxnOffsetCommitRequest, TxnOffsetCommitResponse;
-    DESCRIBE_ACLS: DescribeAclsRequest, DescribeAclsResponse;
-    CREATE_ACLS: CreateAclsRequest, CreateAclsResponse;
-    DELETE_ACLS: DeleteAclsRequest, DeleteAclsResponse;
-    DESCRIBE_CONFIGS: DescribeConfigsRequest, DescribeConfigsResponse;
-    ALTER_CONFIGS: AlterConfigsRequest, AlterConfigsResponse;
-    ALTER_REPLICA_LOG_DIRS: AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse;
-    DESCRIBE_LOG_DIRS: DescribeLogDirsRequest, DescribeLogDirsResponse;
-    SASL_AUTHENTICATE: SaslAuthenticateRequest, SaslAuthenticateResponse;
-    CREATE_PARTITIONS: CreatePartitionsRequest, CreatePartitionsResponse;
-    CREATE_DELEGATION_TOKEN: CreateDelegationTokenRequest, CreateDelegationTokenResponse;
-    RENEW_DELEGATION_TOKEN: RenewDelegationTokenRequest, RenewDelegationTokenResponse;
-    EXPIRE_DELEGATION_TOKEN: ExpireDelegationTokenRequest, ExpireDelegationTokenResponse;
-    DESCRIBE_DELEGATION_TOKEN: DescribeDelegationTokenRequest, DescribeDelegationTokenResponse;
-    DELETE_GROUPS: DeleteGroupsRequest, DeleteGroupsResponse;
-    ELECT_LEADERS: ElectLeadersRequest, ElectLeadersResponse;
-    INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse;
-    ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse;
-    LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse;
-    OFFSET_DELETE: OffsetDeleteRequest, OffsetDeleteResponse;
-    DESCRIBE_CLIENT_QUOTAS: DescribeClientQuotasRequest, DescribeClientQuotasResponse;
-    ALTER_CLIENT_QUOTAS: AlterClientQuotasRequest, AlterClientQuotasResponse;
-    DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse;
-    ALTER_USER_SCRAM_CREDENTIALS: AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse;
-    VOTE: VoteRequest, VoteResponse;
-    BEGIN_QUORUM_EPOCH: BeginQuorumEpochRequest, BeginQuorumEpochResponse;
-    END_QUORUM_EPOCH: EndQuorumEpochRequest, EndQuorumEpochResponse;
-    DESCRIBE_QUORUM: DescribeQuorumRequest, DescribeQuorumResponse;
-    ALTER_PARTITION: AlterPartitionRequest, AlterPartitionResponse;
-    UPDATE_FEATURES: UpdateFeaturesRequest, UpdateFeaturesResponse;
-    ENVELOPE: EnvelopeRequest, EnvelopeResponse;
-    FETCH_SNAPSHOT: FetchSnapshotRequest, FetchSnapshotResponse;
-    DESCRIBE_CLUSTER: DescribeClusterRequest, DescribeClusterResponse;
-    DESCRIBE_PRODUCERS: DescribeProducersRequest, DescribeProducersResponse;
-    BROKER_REGISTRATION: BrokerRegistrationRequest, BrokerRegistrationResponse;
-    BROKER_HEARTBEAT: BrokerHeartbeatRequest, BrokerHeartbeatResponse;
-    UNREGISTER_BROKER: UnregisterBrokerRequest, UnregisterBrokerResponse;
-    DESCRIBE_TRANSACTIONS: DescribeTransactionsRequest, DescribeTransactionsResponse;
-    LIST_TRANSACTIONS: ListTransactionsRequest, ListTransactionsResponse;
-    ALLOCATE_PRODUCER_IDS: AllocateProducerIdsRequest, AllocateProducerIdsResponse;
-    CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse;
-    CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse;
-    CONTROLLER_REGISTRATION: ControllerRegistrationRequest, ControllerRegistrationResponse;
-    GET_TELEMETRY_SUBSCRIPTIONS: GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse;
-    PUSH_TELEMETRY: PushTelemetryRequest, PushTelemetryResponse;
-    ASSIGN_REPLICAS_TO_DIRS: AssignReplicasToDirsRequest, AssignReplicasToDirsResponse;
-    LIST_CONFIG_RESOURCES: ListConfigResourcesRequest, ListConfigResourcesResponse;
-    DESCRIBE_TOPIC_PARTITIONS: DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse;
-    SHARE_GROUP_HEARTBEAT: ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse;
-    SHARE_GROUP_DESCRIBE: ShareGroupDescribeRequest, ShareGroupDescribeResponse;
-    SHARE_FETCH: ShareFetchRequest, ShareFetchResponse;
-    SHARE_ACKNOWLEDGE: ShareAcknowledgeRequest, ShareAcknowledgeResponse;
-    ADD_RAFT_VOTER: AddRaftVoterRequest, AddRaftVoterResponse;
-    REMOVE_RAFT_VOTER: RemoveRaftVoterRequest, RemoveRaftVoterResponse;
-    UPDATE_RAFT_VOTER: UpdateRaftVoterRequest, UpdateRaftVoterResponse;
-    INITIALIZE_SHARE_GROUP_STATE: InitializeShareGroupStateRequest, InitializeShareGroupStateResponse;
-    READ_SHARE_GROUP_STATE: ReadShareGroupStateRequest, ReadShareGroupStateResponse;
-    WRITE_SHARE_GROUP_STATE: WriteShareGroupStateRequest, WriteShareGroupStateResponse;
-    DELETE_SHARE_GROUP_STATE: DeleteShareGroupStateRequest, DeleteShareGroupStateResponse;
-    READ_SHARE_GROUP_STATE_SUMMARY: ReadShareGroupStateSummaryRequest, ReadShareGroupStateSummaryResponse;
-    DESCRIBE_SHARE_GROUP_OFFSETS: DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse;
-    ALTER_SHARE_GROUP_OFFSETS: AlterShareGroupOffsetsRequest, AlterShareGroupOffsetsResponse;
-    DELETE_SHARE_GROUP_OFFSETS: DeleteShareGroupOffsetsRequest, DeleteShareGroupOffsetsResponse;
-}
 
 /// Every message of the crate in every version that the table has too, with a random body.
 fn bodies(seed: u64, unknown_tags: bool) -> impl Iterator<Item = (Typed, i16, Vec<u8>)> {
@@ -163,11 +22,16 @@ fn bodies(seed: u64, unknown_tags: bool) -> impl Iterator<Item = (Typed, i16, Ve
             .iter()
             .map(|version| {
                 let body = random::body(typed.message, version, &mut dice, unknown_tags);
-                (Typed { ..typed }, version, body)
+                (typed, version, body)
             })
             .collect();
         each
     })
+}
+
+fn again(typed: &Typed, body: &[u8], version: i16) -> (Vec<u8>, String) {
+    (typed.again)(body, version)
+        .unwrap_or_else(|fault| panic!("{} v{version}: {fault}", typed.message.name))
 }
 
 fn seen(message: &'static Message, version: i16, body: &[u8]) -> Everything {
@@ -227,7 +91,6 @@ fn the_crate_and_the_table_share_all_but_the_newest_versions() {
         .collect();
     assert_eq!(missing, LACKING);
     assert_eq!(typed.len(), 2 * 87);
-    assert!(typed.iter().all(|typed| typed.key.name().is_some()));
 }
 
 /// Versions that Kafka 4.4 has and the crate lacks: held by golden frames alone. When the list
@@ -257,8 +120,47 @@ const LACKING: &[&str] = &[
     "UnregisterController 0",
 ];
 
+/// What decoding may take: a few hundred bytes per element that was walked, and for each message
+/// whatever its own fields take; never what a length on the wire says.
+const CRATE_BYTES: u64 = 1 << 16;
+const CRATE_BYTES_PER_ELEMENT: u64 = 1 << 10;
+
 proptest! {
     #![proptest_config(cases())]
+
+    /// The point of the walk: no byte that passes it makes the crate panic, refuse, leave something
+    /// over or ask for memory that the frame does not pay for.
+    #[test]
+    fn what_walk_passes_of_broken_bodies_costs_the_crate_no_more_than_it_holds(seed: u64) {
+        let mut dice = Dice(seed ^ 0x5eed);
+        let mut passed = 0;
+        for (typed, version, body) in bodies(seed, true) {
+            for _ in 0..6 {
+                let mut body = body.clone();
+                for _ in 0..1 + dice.below(3) {
+                    let at = dice.below(body.len().max(1) as u64) as usize;
+                    match body.get_mut(at) {
+                        Some(byte) if dice.one_in(2) => *byte = dice.next() as u8,
+                        Some(byte) => *byte = [0, 1, 0x7f, 0x80, 0xff][dice.below(5) as usize],
+                        None => {}
+                    }
+                }
+                let Some(elements) = kafka_wire::fuzz::walks(typed.message, version, &body) else {
+                    continue;
+                };
+                passed += 1;
+                let cost = allocation_counter::measure(|| {
+                    let outcome = (typed.decode)(&body, version);
+                    assert_eq!(outcome, Ok(()), "{} v{version} {body:?}", typed.message.name);
+                });
+                let most = CRATE_BYTES
+                    + CRATE_BYTES_PER_ELEMENT * u64::from(elements)
+                    + 8 * body.len() as u64;
+                prop_assert!(cost.bytes_max <= most, "{} v{}: {}", typed.message.name, version, cost.bytes_max);
+            }
+        }
+        prop_assert!(passed > 500, "{passed} broken bodies passed");
+    }
 
     #[test]
     fn what_walk_passes_the_crate_decodes_to_the_last_byte_and_walk_reads_what_it_encodes(
@@ -266,10 +168,10 @@ proptest! {
     ) {
         for (typed, version, body) in bodies(seed, unknown_tags) {
             let ours = seen(typed.message, version, &body);
-            let (encoded, words) = (typed.again)(&body, version);
+            let (encoded, words) = again(&typed, &body, version);
             let theirs = seen(typed.message, version, &encoded);
-            let (_, again) = (typed.again)(&encoded, version);
-            prop_assert_eq!(&words, &again);
+            let (_, words_again) = again(&typed, &encoded, version);
+            prop_assert_eq!(&words, &words_again);
             // Tagged fields that hold their default are left away by the crate, as by Kafka.
             if encoded.len() == body.len() {
                 prop_assert_eq!(&ours.0, &theirs.0, "{} v{}", typed.message.name, version);
@@ -286,7 +188,7 @@ proptest! {
         for (typed, version, body) in bodies(seed, true) {
             let title = format!("{} v{version}", typed.message.name);
             // As the crate writes it, so that both come from one hand.
-            let (body, words) = (typed.again)(&body, version);
+            let (body, words) = again(&typed, &body, version);
             let body = Bytes::from(body);
             let mut prefix = Prefix { prefix: "zz.", count: 0 };
             let limits = Limits::DEFAULT;
@@ -294,7 +196,7 @@ proptest! {
             let spliced = spliced.unwrap_or_else(|error| panic!("{title}: {error:?}"));
             let bytes = spliced.to_bytes();
             prop_assert_eq!(bytes.len(), spliced.len());
-            let (encoded, edited) = (typed.again)(&bytes, version);
+            let (encoded, edited) = again(&typed, &bytes, version);
             // The crate writes the very bytes that splice put together,
             prop_assert_eq!(&encoded, &bytes, "{}", title);
             // and they differ from the original by a prefix on each name, and by nothing else.

@@ -332,3 +332,19 @@ fn blobs_newer_than_the_newest_are_read_as_the_newest_and_keep_their_rest() {
     assert!(walked(&[&[0xff, 0xff], &known[2..]].concat()).is_err());
     assert!(walked(&[0]).is_err());
 }
+
+#[test]
+fn a_run_of_numbers_that_is_cut_names_the_one_it_is_cut_in() {
+    // Produce v3: transactional id null, acks, then half a timeout.
+    let error = walk::request(
+        ApiKey::PRODUCE,
+        3,
+        &[0xff, 0xff, 0, 1, 0, 0],
+        &Limits::DEFAULT,
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "ProduceRequest v3, byte 4 in TimeoutMs: ends inside a value: 4 bytes needed, 2 left"
+    );
+}
