@@ -28,6 +28,9 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     Ok(())
 }
 
+/// Offset delta, key, value and headers of a record.
+type Content<'a> = (i64, Option<&'a [u8]>, Option<&'a [u8]>, &'a [Header<'a>]);
+
 fn write_batch(
     compression: Compression,
     name: &str,
@@ -60,7 +63,7 @@ fn write_batch(
             value: Some(b"x"),
         },
     ];
-    let contents: [(i64, Option<&[u8]>, Option<&[u8]>, &[Header<'_>]); 5] = [
+    let contents: [Content<'_>; 5] = [
         (0, None, Some(b"first"), &[]),
         (1, Some(b""), None, &headers),
         (5, Some(b"after a gap"), Some(b""), &[]),
