@@ -1,6 +1,7 @@
 //! Scenario tables and the state-machine property test of the classic group.
 
 mod commit;
+mod invariants;
 mod join;
 mod leave;
 mod property;
