@@ -11,8 +11,8 @@ use crate::summary::{Cell, Summary, ranges};
 /// A Markdown table: one row for each advertised API, one column for each client of `checks`.
 ///
 /// A client's cell shows the versions it really used; versions with a failing or a refused check are
-/// named after them.
-pub fn markdown(advertised: &[Window], checks: &[Check]) -> String {
+/// named after them. With `remarks` (by API key) there is one more column.
+pub fn markdown(advertised: &[Window], checks: &[Check], remarks: &[(i16, &str)]) -> String {
     let run = Run {
         target: String::new(),
         describes: String::new(),
@@ -32,8 +32,11 @@ pub fn markdown(advertised: &[Window], checks: &[Check]) -> String {
         // Writing into a String cannot fail.
         let _ = write!(text, " {} |", escape(heading));
     }
+    if !remarks.is_empty() {
+        text.push_str(" Remarks |");
+    }
     text.push_str("\n|---:|---|---|");
-    text.push_str(&"---|".repeat(summary.clients.len()));
+    text.push_str(&"---|".repeat(summary.clients.len() + usize::from(!remarks.is_empty())));
     text.push('\n');
     for (key, row) in &summary.rows {
         let Some((min, max)) = row.advertised else {
@@ -51,6 +54,14 @@ pub fn markdown(advertised: &[Window], checks: &[Check]) -> String {
                 " {} |",
                 row.cells.get(client).map_or("–".into(), cell)
             );
+        }
+        if !remarks.is_empty() {
+            let of_row: Vec<String> = remarks
+                .iter()
+                .filter(|(of, _)| of == key)
+                .map(|(_, remark)| escape(remark))
+                .collect();
+            let _ = write!(text, " {} |", of_row.join("; "));
         }
         text.push('\n');
     }

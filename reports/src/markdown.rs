@@ -36,7 +36,7 @@ pub fn render(run: &Run, checks: &[Check]) -> String {
     );
     let _ = writeln!(text, "Repeat with `{}`.\n", run.command.replace('`', "'"));
     text.push_str("## APIs\n\n");
-    text.push_str(&api_table::markdown(&run.advertised, checks));
+    text.push_str(&api_table::markdown(&run.advertised, checks, &[]));
     let ordered = reading_order(checks);
     section(
         &mut text,

@@ -64,10 +64,11 @@
     for (const check of checks) for (const api of check.apis) {
       if (!rows.has(api.key)) rows.set(api.key, {name: api.name, window: null, cells: new Map()});
       const cells = rows.get(api.key).cells;
-      if (!cells.has(check.client)) cells.set(check.client, {n: 0, bad: 0, versions: new Map()});
+      if (!cells.has(check.client)) cells.set(check.client, {n: 0, bad: 0, passed: 0, versions: new Map()});
       const cell = cells.get(check.client);
       cell.n++;
       if (!check.expected) cell.bad++;
+      if (check.outcome === 'pass') cell.passed++;
       if (check.outcome === 'skipped') continue;
       for (const version of api.versions) {
         const worst = cell.versions.get(version);
@@ -84,7 +85,10 @@
     const quiet = [];
     for (const [key, row] of [...rows].sort((a, b) => a[0] - b[0])) {
       const seen = [...row.cells.values()].some(cell => cell.bad || cell.versions.size);
-      if (!row.window && !seen) { quiet.push(key); continue; }
+      if (!row.window && !seen) {
+        if ([...row.cells.values()].some(cell => cell.passed)) quiet.push(key);
+        continue;
+      }
       const range = row.window ? ranges(Array.from({length: row.window.max - row.window.min + 1}, (_, i) => row.window.min + i)) : 'no';
       body.append(cell('tr', 'row', {'data-key': key},
         cell('th', 'rowheader', {scope: 'row'}, el('span', {class: 'key'}, String(key)), row.name),
@@ -108,7 +112,7 @@
     return el('button', {type: 'button', class: 'cell', onclick: () => show({api: String(key), client}),
       'aria-label': `${row.name}, ${label}: ${plural(cell.n, 'check', 'checks')}${cell.bad ? `, ${cell.bad} unexpected` : ''}. ${words}`},
       el('span', {class: 'vs', 'aria-hidden': 'true'}, ...ordered.map(v => el('i', {class: `v ${cell.versions.get(v) || 'none'}`}, String(v)))),
-      el('span', {class: 'n', 'aria-hidden': 'true'}, cell.bad ? `${cell.n}, ${cell.bad} unexpected` : String(cell.n)));
+      el('span', {class: 'n', 'aria-hidden': 'true'}, `${plural(cell.n, 'check', 'checks')}${cell.bad ? `, ${cell.bad} unexpected` : ''}`));
   };
 
   const controls = () => {
@@ -213,9 +217,22 @@
       el('dl', null, el('dt', null, 'field'), el('dd', null, el('code', null, difference.path)),
         el('dt', null, 'expected'), el('dd', null, el('code', null, difference.expected)),
         el('dt', null, 'got'), el('dd', null, el('code', null, difference.got)))));
-    exchanges.forEach((exchange, at) => box.append(exchangeOf(exchange, at === exchanges.length - 1 ? difference : null)));
+    // The field is that of the last answer that has it: what came before was as expected.
+    const differing = difference ? exchanges.findLastIndex(exchange => has(exchange.received.frame, difference.path)) : -1;
+    exchanges.forEach((exchange, at) => box.append(exchangeOf(exchange, at === differing ? difference : null)));
     if (log.length) box.append(el('div', null, el('h3', null, 'Log'), el('pre', null, log.join('\n'))));
     return box;
+  };
+
+  /** Whether a frame was decoded and has a field at this path: `Topics[0].ErrorCode`. */
+  const has = (frame, path) => {
+    let at = frame && frame.decoded;
+    for (const step of path.split(/[.[]/)) {
+      const name = step.endsWith(']') ? step.slice(0, -1) : step;
+      if (at === null || typeof at !== 'object' || !Object.hasOwn(at, name)) return false;
+      at = at[name];
+    }
+    return true;
   };
 
   const exchangeOf = (exchange, difference) => {
