@@ -20,6 +20,7 @@ use crate::queen::{Class, Client, Credential, Error, Scope};
 use crate::topics::check_name;
 
 mod change;
+mod create;
 mod dedup;
 mod list;
 mod refresh;
@@ -74,8 +75,12 @@ struct State {
 #[derive(Debug, Default)]
 struct Current {
     list: Arc<TopicList>,
-    /// When the call that read `list` began; `None` before the first.
+    /// When the call that read `list` began; `None` when the next reader should ask again.
     read_at: Option<Monotonic>,
+    /// Readings and changes of the list in the order they began: a clock may stand still.
+    began: u64,
+    /// What `list` comes from. Readings that began before it are not kept.
+    list_from: u64,
     failure: Option<(Monotonic, Error)>,
     in_flight: Option<InFlight>,
     records_scanned_at: Option<Monotonic>,
@@ -86,7 +91,7 @@ type Refreshed = Result<Arc<TopicList>, Error>;
 
 #[derive(Clone, Debug)]
 struct InFlight {
-    started: Monotonic,
+    credential: Credential,
     done: Shared<BoxFuture<'static, Refreshed>>,
 }
 
@@ -166,7 +171,10 @@ impl Catalogue {
         let now = self.inner.clock.monotonic();
         let (older, refresh) = {
             let mut current = state.lock();
-            if current.read_at.is_some_and(|at| now.saturating_since(at) < LIST_AGE) {
+            if current
+                .read_at
+                .is_some_and(|at| now.saturating_since(at) < LIST_AGE)
+            {
                 return View {
                     topics: current.list.clone(),
                     trouble: None,
@@ -180,7 +188,7 @@ impl Catalogue {
                     trouble: Some(error.clone()),
                 };
             }
-            let refresh = current.refresh(&self.inner, &state, credential, Monotonic::default());
+            let refresh = current.shared_refresh(&self.inner, &state, credential);
             let older = current.read_at.is_some().then(|| current.list.clone());
             (older, refresh)
         };
@@ -263,8 +271,7 @@ impl Inner {
         state: &Arc<State>,
         credential: &Credential,
     ) -> Refreshed {
-        let now = self.clock.monotonic();
-        let refresh = state.lock().refresh(self, state, credential, now);
+        let refresh = state.lock().new_refresh(self, state, credential);
         refresh.await
     }
 }
@@ -276,27 +283,37 @@ impl State {
 }
 
 impl Current {
-    /// The refresh in flight if it began at `since` or later, else a new one. It runs to its end
-    /// even when nobody waits for it any more.
-    fn refresh(
+    /// The reading in flight, else a new one. Another credential's is not waited for: Queen may
+    /// refuse the one and answer the other.
+    fn shared_refresh(
         &mut self,
         inner: &Arc<Inner>,
         state: &Arc<State>,
         credential: &Credential,
-        since: Monotonic,
     ) -> Shared<BoxFuture<'static, Refreshed>> {
-        if let Some(in_flight) = &self.in_flight
-            && in_flight.started >= since
-            && in_flight.done.peek().is_none()
-        {
-            return in_flight.done.clone();
+        match &self.in_flight {
+            Some(in_flight)
+                if in_flight.credential == *credential && in_flight.done.peek().is_none() =>
+            {
+                in_flight.done.clone()
+            }
+            _ => self.new_refresh(inner, state, credential),
         }
-        let started = inner.clock.monotonic();
+    }
+
+    /// A reading that begins now. It runs to its end even when nobody waits for it any more.
+    fn new_refresh(
+        &mut self,
+        inner: &Arc<Inner>,
+        state: &Arc<State>,
+        credential: &Credential,
+    ) -> Shared<BoxFuture<'static, Refreshed>> {
+        self.began += 1;
         let task = tokio::spawn(refresh::run(
             inner.clone(),
             state.clone(),
             credential.clone(),
-            started,
+            self.began,
         ));
         let done = async move {
             task.await
@@ -305,10 +322,17 @@ impl Current {
         .boxed()
         .shared();
         self.in_flight = Some(InFlight {
-            started,
+            credential: credential.clone(),
             done: done.clone(),
         });
         done
+    }
+
+    /// Replaces the list by one that knows of a change just made.
+    fn change(&mut self, list: TopicList) {
+        self.began += 1;
+        self.list_from = self.began;
+        self.list = Arc::new(list);
     }
 }
 

@@ -297,7 +297,11 @@ mod tests {
         for api in apis {
             for error in &errors {
                 let answer = answer(api, 9, error);
-                assert!(answer.code.retriable(), "{api:?} {error} {}", answer.code.name());
+                assert!(
+                    answer.code.retriable(),
+                    "{api:?} {error} {}",
+                    answer.code.name()
+                );
                 assert_eq!(answer.throttle, Duration::ZERO);
             }
         }
@@ -322,6 +326,9 @@ mod tests {
     #[case(Api::Produce, 9, 5000)]
     #[case(Api::Metadata, 9, 5000)]
     fn only_some_apis_pass_a_throttle_on(#[case] api: Api, #[case] version: i16, #[case] ms: i32) {
-        assert_eq!(answer(api, version, &refused(429, Some(5))).throttle_ms(), ms);
+        assert_eq!(
+            answer(api, version, &refused(429, Some(5))).throttle_ms(),
+            ms
+        );
     }
 }

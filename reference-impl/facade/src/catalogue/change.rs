@@ -1,4 +1,4 @@
-//! Creating, altering and deleting topics, one at a time per tenant, and the lists that follow.
+//! Creating, altering and deleting topics, one change at a time per tenant, each run to its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 use super::list::{RecordState, Topic, TopicList};
 use super::{Catalogue, Inner, Lookup, MAX_AUTO_CREATES, State, View};
 use crate::queen::{Credential, Error, Queue, Scope};
-use crate::topics::{DEDUP_WINDOW_SECONDS, Settings, TopicRecord, check_name, store};
+use crate::topics::{Settings, TopicRecord, check_name, store};
 
 /// Topics created or deleted at the same time.
-const CALLS_AT_ONCE: usize = 8;
+pub(super) const CALLS_AT_ONCE: usize = 8;
 /// How often writing records is tried again, so that a created topic is not left without its own.
 const RECORD_RETRIES: u32 = 3;
 /// The pause before the first of these; it doubles.
@@ -183,91 +183,16 @@ async fn to_the_end<T: Send + 'static>(
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AlterError {
     /// It has no record of this facade's that tracks the live queue.
-    #[error("The topic was not created through Kafka, so its configuration belongs to Queen's own clients.")]
+    #[error(
+        "The topic was not created through Kafka, so its configuration belongs to Queen's own clients."
+    )]
     Untracked,
     /// A call to Queen failed.
     #[error(transparent)]
     Queen(#[from] Error),
 }
 
-/// Whether a topic comes into being because somebody named it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FirstUse {
-    Yes,
-    No,
-}
-
 impl Inner {
-    async fn create_on_first_use(
-        self: &Arc<Self>,
-        state: &Arc<State>,
-        credential: &Credential,
-        names: &[String],
-    ) -> Result<Arc<TopicList>, Error> {
-        let _changes = state.changes.lock().await;
-        let list = self.fresh_list(state, credential).await?;
-        let wanted: Vec<NewTopic> = names
-            .iter()
-            .filter(|name| list.get(name).is_none())
-            .map(|name| NewTopic {
-                name: name.clone(),
-                partitions: None,
-                settings: Settings::default(),
-            })
-            .collect();
-        if wanted.is_empty() {
-            return Ok(list);
-        }
-        let outcomes = self.create(state, credential, &wanted, FirstUse::Yes).await;
-        let mut failure = None;
-        for outcome in outcomes {
-            match outcome {
-                Ok(_) => self.metrics.auto_created.inc(),
-                Err(CreateError::Queen(error)) => failure = Some(error),
-                Err(CreateError::Exists | CreateError::NotRecorded(_)) => {}
-            }
-        }
-        let list = state.lock().list.clone();
-        // One failed creation is one topic that the list lacks; when nothing at all could be
-        // created the reason is worth more.
-        match failure {
-            Some(error) if wanted.iter().all(|new| list.get(&new.name).is_none()) => Err(error),
-            _ => Ok(list),
-        }
-    }
-
-    async fn create_asked(
-        self: &Arc<Self>,
-        state: &Arc<State>,
-        credential: &Credential,
-        topics: &[NewTopic],
-    ) -> Result<Vec<Result<Arc<Topic>, CreateError>>, Error> {
-        let _changes = state.changes.lock().await;
-        let list = self.fresh_list(state, credential).await?;
-        let wanted: Vec<NewTopic> = topics
-            .iter()
-            .filter(|new| list.get(&new.name).is_none())
-            .cloned()
-            .collect();
-        let mut outcomes = self
-            .create(state, credential, &wanted, FirstUse::No)
-            .await
-            .into_iter();
-        Ok(topics
-            .iter()
-            .map(|new| {
-                if list.get(&new.name).is_some() {
-                    return Err(CreateError::Exists);
-                }
-                let outcome = outcomes.next().unwrap_or(Err(CreateError::Exists));
-                if outcome.is_ok() {
-                    self.metrics.created.inc();
-                }
-                outcome
-            })
-            .collect())
-    }
-
     async fn delete(
         &self,
         state: &State,
@@ -297,7 +222,8 @@ impl Inner {
                 .list
                 .iter()
                 .filter(|topic| !gone.contains(&topic.name.as_ref()));
-            current.list = Arc::new(TopicList::new(kept.cloned().collect::<Vec<_>>()));
+            let kept = TopicList::new(kept.cloned().collect::<Vec<_>>());
+            current.change(kept);
         }
         if gone.is_empty() {
             return outcomes;
@@ -316,150 +242,6 @@ impl Inner {
             ),
         }
         outcomes
-    }
-
-    /// Creates queues and their records. The caller holds `changes` and has seen that none of
-    /// them exists.
-    async fn create(
-        self: &Arc<Self>,
-        state: &Arc<State>,
-        credential: &Credential,
-        topics: &[NewTopic],
-        first_use: FirstUse,
-    ) -> Vec<Result<Arc<Topic>, CreateError>> {
-        if topics.is_empty() {
-            return Vec::new();
-        }
-        let calls: Vec<_> = topics
-            .iter()
-            .map(|new| self.configure_new(credential, new, first_use).boxed())
-            .collect();
-        let configured: Vec<Result<TopicRecord, Error>> = futures::stream::iter(calls)
-            .buffered(CALLS_AT_ONCE)
-            .collect()
-            .await;
-        let list = match self.fresh_list(state, credential).await {
-            Ok(list) => list,
-            Err(error) => {
-                return configured
-                    .into_iter()
-                    .map(|_| Err(CreateError::Queen(error.clone())))
-                    .collect();
-            }
-        };
-        // The record is pinned to the id that the list reports.
-        let records: Vec<(usize, TopicRecord)> = configured
-            .iter()
-            .zip(topics)
-            .enumerate()
-            .filter_map(|(at, (record, new))| {
-                let mut record = record.as_ref().ok()?.clone();
-                record.qid = list.get(&new.name)?.queue_id.clone();
-                record.at = self.clock.wall().epoch_ms();
-                Some((at, record))
-            })
-            .collect();
-        let rows: Vec<(&str, &TopicRecord)> = records
-            .iter()
-            .filter_map(|(at, record)| Some((topics.get(*at)?.name.as_str(), record)))
-            .collect();
-        let written = self.write_records(credential, &rows).await;
-        let mut recorded: Vec<Option<TopicRecord>> = vec![None; topics.len()];
-        for (at, record) in records {
-            if let Some(slot) = recorded.get_mut(at) {
-                *slot = Some(record);
-            }
-        }
-        let mut outcomes = Vec::with_capacity(topics.len());
-        let mut changed = Vec::new();
-        for ((new, configured), record) in topics.iter().zip(configured).zip(recorded) {
-            outcomes.push(match (configured, list.get(&new.name), record, &written) {
-                (Err(error), ..) => Err(CreateError::Queen(error)),
-                (Ok(_), Some(topic), Some(record), Ok(())) => {
-                    let topic = self.with_record(topic, RecordState::Tracked(Arc::new(record)));
-                    changed.push(topic.clone());
-                    Ok(topic)
-                }
-                // Nothing was asked for that a record would hold.
-                (Ok(_), Some(topic), _, Err(_)) if first_use == FirstUse::Yes => {
-                    let topic = self.with_record(topic, RecordState::Untracked);
-                    changed.push(topic.clone());
-                    Ok(topic)
-                }
-                (Ok(_), Some(_), _, Err(error)) => Err(CreateError::NotRecorded(error.clone())),
-                // Deleted again by somebody else.
-                (Ok(_), ..) => Err(CreateError::Queen(Error::unreadable(
-                    "a created queue is not in the list",
-                ))),
-            });
-        }
-        let mut current = state.lock();
-        current.list = Arc::new(current.list.with(changed));
-        outcomes
-    }
-
-    async fn configure_new(
-        &self,
-        credential: &Credential,
-        new: &NewTopic,
-        first_use: FirstUse,
-    ) -> Result<TopicRecord, Error> {
-        let mut record = TopicRecord {
-            partitions: new.partitions,
-            ..TopicRecord::default()
-        };
-        if first_use == FirstUse::No {
-            record
-                .set
-                .insert(super::dedup::OPTION.into(), DEDUP_WINDOW_SECONDS.into());
-        }
-        let options = new.settings.apply(&mut record);
-        let configured = self
-            .client
-            .configure(credential, &new.name, &options)
-            .await?;
-        // A queue made without options has Queen's defaults, which only Queen knows.
-        if let Some(window) = configured.options.get(super::dedup::OPTION) {
-            record
-                .set
-                .insert(super::dedup::OPTION.into(), window.clone());
-        }
-        Ok(record)
-    }
-
-    async fn write_records(
-        &self,
-        credential: &Credential,
-        records: &[(&str, &TopicRecord)],
-    ) -> Result<(), Error> {
-        let mut pause = RECORD_RETRY_PAUSE;
-        let mut left = RECORD_RETRIES;
-        loop {
-            match store::write(&self.client, credential, records).await {
-                Err(error) if error.is_transient() && left > 0 => {
-                    left -= 1;
-                    tokio::time::sleep(pause).await;
-                    pause *= 2;
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// `topic` with another record.
-    fn with_record(&self, topic: &Topic, record: RecordState) -> Arc<Topic> {
-        let queue = Queue {
-            name: topic.name.to_string(),
-            id: topic.queue_id.clone(),
-            lanes: topic.lanes,
-            retained_bytes: topic.retained_bytes,
-        };
-        Arc::new(Topic::new(
-            queue,
-            record,
-            topic.lane_names,
-            self.default_partitions,
-        ))
     }
 
     async fn alter<E>(
@@ -494,7 +276,43 @@ impl Inner {
             .await?;
         let topic = self.with_record(topic, RecordState::Tracked(Arc::new(record)));
         let mut current = state.lock();
-        current.list = Arc::new(current.list.with([topic]));
+        let list = current.list.with([topic]);
+        current.change(list);
         Ok(Ok(()))
+    }
+
+    pub(super) async fn write_records(
+        &self,
+        credential: &Credential,
+        records: &[(&str, &TopicRecord)],
+    ) -> Result<(), Error> {
+        let mut pause = RECORD_RETRY_PAUSE;
+        let mut left = RECORD_RETRIES;
+        loop {
+            match store::write(&self.client, credential, records).await {
+                Err(error) if error.is_transient() && left > 0 => {
+                    left -= 1;
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// `topic` with another record.
+    pub(super) fn with_record(&self, topic: &Topic, record: RecordState) -> Arc<Topic> {
+        let queue = Queue {
+            name: topic.name.to_string(),
+            id: topic.queue_id.clone(),
+            lanes: topic.lanes,
+            retained_bytes: topic.retained_bytes,
+        };
+        Arc::new(Topic::new(
+            queue,
+            record,
+            topic.lane_names,
+            self.default_partitions,
+        ))
     }
 }

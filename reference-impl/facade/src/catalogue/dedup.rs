@@ -65,7 +65,7 @@ impl Catalogue {
         } else {
             tracing::info!(
                 topic = topic.name.as_ref(),
-                "an idempotent producer writes to a queue that was not created through Kafka: a retry beyond its dedup window is stored twice"
+                "an idempotent producer writes to a queue whose dedup window is not ours to set: a retry beyond it is stored twice"
             );
             Dedup::Uncovered
         };

@@ -84,11 +84,7 @@ impl Topic {
         Self {
             name: queue.name.as_str().into(),
             id: id.unwrap_or_default(),
-            partitions: width(
-                queue.lanes,
-                lane_names,
-                floor.unwrap_or(default_partitions),
-            ),
+            partitions: width(queue.lanes, lane_names, floor.unwrap_or(default_partitions)),
             queue_id: queue.id,
             lanes: queue.lanes,
             retained_bytes: queue.retained_bytes,
@@ -134,7 +130,9 @@ pub(super) fn partition_of(lane: &str) -> Option<i32> {
     if !canonical || !lane.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    lane.parse().ok().filter(|number| (0..MAX_PARTITIONS).contains(number))
+    lane.parse()
+        .ok()
+        .filter(|number| (0..MAX_PARTITIONS).contains(number))
 }
 
 /// Every topic of a tenant at one moment, in order of their names.
@@ -258,10 +256,14 @@ mod tests {
 
     #[test]
     fn a_record_of_a_deleted_queue_does_not_count() {
-        let record = TopicRecord::parse(r#"{"qid":"old","set":{},"partitions":3}"#).expect("a record");
+        let record =
+            TopicRecord::parse(r#"{"qid":"old","set":{},"partitions":3}"#).expect("a record");
         let state = RecordState::Tracked(Arc::new(record));
         let topic = Topic::new(queue("t", Some("new")), state.clone(), None, 1024);
-        assert_eq!((&topic.record, topic.partitions), (&RecordState::Untracked, 1024));
+        assert_eq!(
+            (&topic.record, topic.partitions),
+            (&RecordState::Untracked, 1024)
+        );
         let topic = Topic::new(queue("t", Some("old")), state, None, 1024);
         assert_eq!((topic.tracked().is_some(), topic.partitions), (true, 3));
     }
@@ -269,7 +271,11 @@ mod tests {
     #[test]
     fn topics_are_found_by_name_and_by_id() {
         let id = "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
-        let topics = [queue("b", Some(id)), queue("a", None), queue("c", Some("no-uuid"))];
+        let topics = [
+            queue("b", Some(id)),
+            queue("a", None),
+            queue("c", Some("no-uuid")),
+        ];
         let list = TopicList::new(
             topics
                 .into_iter()

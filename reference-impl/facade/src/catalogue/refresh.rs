@@ -29,8 +29,9 @@ pub(super) async fn run(
     inner: Arc<Inner>,
     state: Arc<State>,
     credential: Credential,
-    started: Monotonic,
+    sequence: u64,
 ) -> Refreshed {
+    let started = inner.clock.monotonic();
     let queues = match inner.client.list_queues(&credential).await {
         Ok(queues) => queues,
         Err(error) => {
@@ -72,7 +73,8 @@ pub(super) async fn run(
     })));
     inner.metrics.refreshes.inc();
     let mut current = state.lock();
-    if current.read_at.is_none_or(|read_at| read_at <= started) {
+    if current.list_from < sequence {
+        current.list_from = sequence;
         current.list = list.clone();
         current.read_at = Some(started);
         current.failure = None;

@@ -123,7 +123,10 @@ fn json_spelling_does_not_matter(#[case] text: &str) {
 
 #[test]
 fn a_slash_may_be_escaped() {
-    assert_eq!(decode(r#"{"k":null,"v":"\/\/\/\/"}"#).value, Some(vec![0xff; 3]));
+    assert_eq!(
+        decode(r#"{"k":null,"v":"\/\/\/\/"}"#).value,
+        Some(vec![0xff; 3])
+    );
 }
 
 #[test]
@@ -146,7 +149,10 @@ fn a_header_name_that_is_not_utf8_leaves_no_trace() {
         RecordParts::default(),
         [(b"ok".as_slice(), None), (b"\xff".as_slice(), None)],
     );
-    assert_eq!((refused, out.as_slice()), (Err(HeaderNameNotUtf8), b"kept".as_slice()));
+    assert_eq!(
+        (refused, out.as_slice()),
+        (Err(HeaderNameNotUtf8), b"kept".as_slice())
+    );
 }
 
 /// A golden record, bytes in hex.

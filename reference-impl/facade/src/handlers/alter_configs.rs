@@ -56,11 +56,7 @@ pub async fn handle(cx: &Context, request: AlterConfigsRequest) -> AlterConfigsR
     AlterConfigsResponse::default().with_responses(responses)
 }
 
-fn respond(
-    kind: i8,
-    name: &StrBytes,
-    outcome: Result<(), Answer>,
-) -> AlterConfigsResourceResponse {
+fn respond(kind: i8, name: &StrBytes, outcome: Result<(), Answer>) -> AlterConfigsResourceResponse {
     let response = AlterConfigsResourceResponse::default()
         .with_resource_type(kind)
         .with_resource_name(name.clone())

@@ -96,8 +96,7 @@ pub(super) async fn alter_topic(
     let topic = upstream_errors::found(Api::Configs, cx.version, &lookup)?;
     // Said before anything is asked of Queen, and said when only asked for validation.
     edit(&mut topic.settings.clone())?;
-    let untracked =
-        || refuse(ErrorCode::InvalidConfig, AlterError::Untracked.to_string());
+    let untracked = || refuse(ErrorCode::InvalidConfig, AlterError::Untracked.to_string());
     if topic.tracked().is_none() {
         return Err(untracked());
     }

@@ -46,7 +46,9 @@ pub async fn handle(cx: &Context, request: CreatePartitionsRequest) -> CreatePar
     let mut throttle_ms = 0;
     let mut results = Vec::with_capacity(request.topics.len());
     for (at, asked) in request.topics.iter().enumerate() {
-        let twice = named.get(asked.name.as_str()).is_some_and(|&times| times > 1);
+        let twice = named
+            .get(asked.name.as_str())
+            .is_some_and(|&times| times > 1);
         let outcome = match &view {
             _ if twice => Err(refuse(
                 ErrorCode::InvalidRequest,
@@ -166,9 +168,7 @@ fn too_few(now: i32, asked: i32) -> Answer {
         if asked == now {
             format!("Topic already has {now} partition(s).")
         } else {
-            format!(
-                "The topic currently has {now} partition(s); {asked} would not be an increase."
-            )
+            format!("The topic currently has {now} partition(s); {asked} would not be an increase.")
         },
     )
 }

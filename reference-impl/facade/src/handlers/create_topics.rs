@@ -50,7 +50,9 @@ pub async fn handle(cx: &Context, request: CreateTopicsRequest) -> CreateTopicsR
     let mut outcomes: IndexMap<usize, Outcome> = IndexMap::new();
     let mut accepted: Vec<(usize, NewTopic)> = Vec::new();
     for (at, topic) in request.topics.iter().enumerate() {
-        let twice = named.get(topic.name.as_str()).is_some_and(|&times| times > 1);
+        let twice = named
+            .get(topic.name.as_str())
+            .is_some_and(|&times| times > 1);
         let judged = if twice {
             Err(refuse(
                 ErrorCode::InvalidRequest,
@@ -107,7 +109,10 @@ fn over_quota(version: i16) -> Answer {
     } else {
         ErrorCode::RequestTimedOut
     };
-    refuse(code, format!("One request creates {MAX_TOPICS} topics; send the others again."))
+    refuse(
+        code,
+        format!("One request creates {MAX_TOPICS} topics; send the others again."),
+    )
 }
 
 /// What the request says about one topic, checked without a call to Queen.
@@ -166,10 +171,14 @@ fn width(node: NodeId, topic: &CreatableTopic) -> Result<Option<i32>, Answer> {
         .map(|assignment| assignment.partition_index)
         .collect();
     indexes.sort_unstable();
-    let consecutive = indexes.iter().copied().eq(0..i32::try_from(indexes.len()).unwrap_or(0));
-    let here = topic.assignments.iter().all(|assignment| {
-        matches!(assignment.broker_ids.as_slice(), [only] if only.0 == node.0)
-    });
+    let consecutive = indexes
+        .iter()
+        .copied()
+        .eq(0..i32::try_from(indexes.len()).unwrap_or(0));
+    let here = topic
+        .assignments
+        .iter()
+        .all(|assignment| matches!(assignment.broker_ids.as_slice(), [only] if only.0 == node.0));
     if !consecutive || !here || indexes.len() > MAX_PARTITIONS as usize {
         return Err(refuse(
             ErrorCode::InvalidReplicaAssignment,
@@ -194,7 +203,11 @@ async fn create(
         return Vec::new();
     }
     let failed = |error: &crate::queen::Error| {
-        Outcome::Refused(upstream_errors::answer(Api::CreateTopics, cx.version, error))
+        Outcome::Refused(upstream_errors::answer(
+            Api::CreateTopics,
+            cx.version,
+            error,
+        ))
     };
     let outcomes: Vec<Outcome> = if validate_only {
         match catalogue
@@ -230,8 +243,7 @@ async fn create(
                     Err(CreateError::Exists) => Outcome::Refused(exists(&new.name)),
                     Err(CreateError::Queen(error)) => failed(&error),
                     Err(CreateError::NotRecorded(cause)) => {
-                        let answer =
-                            upstream_errors::answer(Api::CreateTopics, cx.version, &cause);
+                        let answer = upstream_errors::answer(Api::CreateTopics, cx.version, &cause);
                         Outcome::Refused(Answer {
                             message: CreateError::NotRecorded(cause).to_string(),
                             ..answer

@@ -62,7 +62,12 @@ pub async fn handle(cx: &Context, request: DeleteTopicsRequest) -> DeleteTopicsR
             ErrorCode::InvalidRequest
         };
         let refusal = refuse(code, "Topic deletion is disabled.");
-        return respond(cx.version, asked.iter().map(|asked| (asked.clone(), Err(refusal.clone()))));
+        return respond(
+            cx.version,
+            asked
+                .iter()
+                .map(|asked| (asked.clone(), Err(refusal.clone()))),
+        );
     }
     let session = &cx.session;
     let view = cx
@@ -74,7 +79,9 @@ pub async fn handle(cx: &Context, request: DeleteTopicsRequest) -> DeleteTopicsR
         Ok(view) => view,
         Err(error) => {
             let answer = upstream_errors::answer(Api::DeleteTopics, cx.version, &error);
-            let outcomes = asked.iter().map(|asked| (asked.clone(), Err(answer.clone())));
+            let outcomes = asked
+                .iter()
+                .map(|asked| (asked.clone(), Err(answer.clone())));
             return respond(cx.version, outcomes);
         }
     };
@@ -193,7 +200,10 @@ fn resolve(cx: &Context, view: &View, asked: &[Asked]) -> Vec<Result<Found, Answ
                 } else {
                     ErrorCode::RequestTimedOut
                 };
-                refuse(code, "One request deletes 100 topics; send the others again.")
+                refuse(
+                    code,
+                    "One request deletes 100 topics; send the others again.",
+                )
             })?;
             Ok(found)
         })

@@ -111,10 +111,7 @@ async fn describe(
         BROKER if names_this_node(cx, &resource.resource_name) => Ok(broker_rows(&cx.node.config)),
         BROKER => Err(refuse(
             ErrorCode::InvalidRequest,
-            format!(
-                "Unexpected broker id, expected {}.",
-                cx.node.node_id.0
-            ),
+            format!("Unexpected broker id, expected {}.", cx.node.node_id.0),
         )),
         other => Err(refuse(
             ErrorCode::InvalidRequest,
@@ -123,11 +120,7 @@ async fn describe(
     }
 }
 
-async fn describe_topic(
-    cx: &Context,
-    view: &View,
-    name: &str,
-) -> Result<Vec<ConfigRow>, Answer> {
+async fn describe_topic(cx: &Context, view: &View, name: &str) -> Result<Vec<ConfigRow>, Answer> {
     let lookup = view.lookup(name);
     let topic = upstream_errors::found(Api::Configs, cx.version, &lookup)?;
     let untracked = TopicRecord::default();

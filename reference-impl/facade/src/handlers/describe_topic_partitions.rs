@@ -57,7 +57,11 @@ fn page(
             .map(|topic| topic.name.as_ref())
             .collect()
     } else {
-        request.topics.iter().map(|topic| topic.name.as_str()).collect()
+        request
+            .topics
+            .iter()
+            .map(|topic| topic.name.as_str())
+            .collect()
     };
     names.sort_unstable();
     names.dedup();

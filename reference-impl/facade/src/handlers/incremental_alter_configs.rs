@@ -79,11 +79,7 @@ fn edit_all(settings: &mut Settings, configs: &[AlterableConfig]) -> Result<(), 
     Ok(())
 }
 
-fn respond(
-    kind: i8,
-    name: &StrBytes,
-    outcome: Result<(), Answer>,
-) -> AlterConfigsResourceResponse {
+fn respond(kind: i8, name: &StrBytes, outcome: Result<(), Answer>) -> AlterConfigsResourceResponse {
     let response = AlterConfigsResourceResponse::default()
         .with_resource_type(kind)
         .with_resource_name(name.clone())

@@ -137,24 +137,20 @@ async fn look_up(
     let mut room = MAX_NAMED_PARTITIONS;
     let mut topics = Vec::with_capacity(asked.len());
     for asked in &asked {
-        let (lookup, found) = match asked {
+        let found = match asked {
             Asked::Name(_) => {
                 let lookup = lookups.next().unwrap_or(Lookup::Absent);
-                let found = upstream_errors::found(Api::Metadata, cx.version, &lookup).cloned();
-                (lookup, found)
+                upstream_errors::found(Api::Metadata, cx.version, &lookup).cloned()
             }
             Asked::Id(id) => {
                 let lookup = view.lookup_id(*id);
-                let found =
-                    upstream_errors::found_by_id(Api::Metadata, cx.version, &lookup).cloned();
-                (lookup, found)
+                upstream_errors::found_by_id(Api::Metadata, cx.version, &lookup).cloned()
             }
             Asked::Nothing => {
                 topics.push(refused(asked, ErrorCode::InvalidRequest));
                 continue;
             }
         };
-        drop(lookup);
         topics.push(match found {
             Ok(topic) => {
                 let partitions = usize::try_from(topic.partitions).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! `POST /api/v1/fetch`: reads of many lanes by offset, and `fetch/offsets` of newer Queens.
+//! `POST /api/v1/fetch`: reads of many lanes by offset.
 //!
 //! The answer is parsed once, borrowed; every key, value and header ends in one arena. Large
 //! answers are parsed away from the reactor.
@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::Method;
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -182,9 +181,7 @@ impl<'a> Record<'a> {
     }
 
     /// The headers in order: name (UTF-8) and value.
-    pub fn headers(
-        &self,
-    ) -> impl ExactSizeIterator<Item = (&'a [u8], Option<&'a [u8]>)> + use<'a> {
+    pub fn headers(&self) -> impl ExactSizeIterator<Item = (&'a [u8], Option<&'a [u8]>)> + use<'a> {
         let fetched = self.fetched;
         let from = self.record.first_header;
         fetched.headers[from..from + self.record.parts.header_count]
@@ -245,121 +242,10 @@ impl Client {
             parse(&answer, Echo::of(entries))?
         } else {
             let echo = Echo::of(entries);
-            self.blocking
-                .run(move || parse(&answer, echo))
-                .await?
+            self.blocking.run(move || parse(&answer, echo)).await?
         };
         Ok(fetched)
     }
-
-    /// The first offsets appended at or after each entry's `timestamp_ms`, by Queen's append
-    /// clock; `None` when this Queen has no such route (1.x).
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::fetch`].
-    pub async fn fetch_offsets(
-        &self,
-        credential: &Credential,
-        entries: &[OffsetsEntry<'_>],
-    ) -> Result<Option<Vec<OffsetsFound>>, Error> {
-        if entries.len() > MAX_FETCH_ENTRIES {
-            return Err(Error::Unsendable("more fetch entries than a call may have"));
-        }
-        if entries.iter().any(|entry| entry.timestamp_ms < 0) {
-            return Err(Error::Unsendable("a negative timestamp"));
-        }
-        let mut body = b"{\"entries\":[".to_vec();
-        for (index, entry) in entries.iter().enumerate() {
-            open_entry(&mut body, index, entry.queue, entry.partition);
-            body.extend_from_slice(b",\"timestamp\":");
-            json::write_display(&mut body, entry.timestamp_ms);
-            body.push(b'}');
-        }
-        body.extend_from_slice(b"]}");
-        let answer = self
-            .transport
-            .call(Call {
-                method: Method::POST,
-                path: "/api/v1/fetch/offsets".into(),
-                body: body.into(),
-                credential,
-                timeout: CALL_TIMEOUT,
-                wait: Wait::Prompt,
-                repeat: Repeat::Safe,
-            })
-            .await;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(error) if error.class() == super::Class::NotFound => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let found: OffsetsAnswer<'_> =
-            serde_json::from_slice(&answer).map_err(Error::unreadable)?;
-        let echoed = found.entries.len() == entries.len()
-            && found.entries.iter().zip(entries).all(|(found, entry)| {
-                found.queue == entry.queue && is_lane(&found.partition, entry.partition)
-            });
-        if !echoed {
-            return Err(Error::unreadable("the answer doesn't echo the entries"));
-        }
-        Ok(Some(found.entries.iter().map(OffsetsFound::from).collect()))
-    }
-}
-
-/// A question of `fetch/offsets`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OffsetsEntry<'a> {
-    /// The queue.
-    pub queue: &'a str,
-    /// The Kafka partition.
-    pub partition: i32,
-    /// Milliseconds since the Unix epoch, not negative.
-    pub timestamp_ms: i64,
-}
-
-/// An answer of `fetch/offsets`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OffsetsFound {
-    /// What the entry says beside its offsets.
-    pub status: LaneStatus,
-    /// First offset appended at or after the time asked for; `None` when there is none yet.
-    pub offset: Option<i64>,
-    /// The offset that the next record will receive.
-    pub high_watermark: i64,
-    /// The first offset that can still be read.
-    pub log_start_offset: i64,
-}
-
-impl From<&OffsetsLane<'_>> for OffsetsFound {
-    fn from(lane: &OffsetsLane<'_>) -> Self {
-        Self {
-            status: lane_status(lane.error.as_deref()),
-            offset: lane.offset,
-            high_watermark: lane.high_watermark,
-            log_start_offset: lane.log_start_offset,
-        }
-    }
-}
-
-#[derive(Deserialize)]
-struct OffsetsAnswer<'a> {
-    #[serde(borrow)]
-    entries: Vec<OffsetsLane<'a>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct OffsetsLane<'a> {
-    #[serde(borrow)]
-    queue: Cow<'a, str>,
-    #[serde(borrow)]
-    partition: Cow<'a, str>,
-    offset: Option<i64>,
-    high_watermark: i64,
-    log_start_offset: i64,
-    #[serde(borrow, default)]
-    error: Option<Cow<'a, str>>,
 }
 
 pub(super) fn lane_status(error: Option<&str>) -> LaneStatus {
@@ -432,9 +318,9 @@ impl Echo {
             Some(before) => self.lanes.get(before).map_or(0, |lane| lane.0),
             None => 0,
         };
-        self.lanes.get(index).is_some_and(|&(to, asked)| {
-            &self.names[from..to] == queue && is_lane(partition, asked)
-        })
+        self.lanes
+            .get(index)
+            .is_some_and(|&(to, asked)| &self.names[from..to] == queue && is_lane(partition, asked))
     }
 }
 
@@ -459,7 +345,10 @@ fn parse(answer: &Bytes, echo: Echo) -> Result<Fetched, Error> {
     Ok(fetched)
 }
 
+mod offsets;
 mod seeds;
+
+pub use offsets::{OffsetsEntry, OffsetsFound};
 use seeds::AnswerSeed;
 
 #[cfg(test)]

@@ -275,7 +275,11 @@ mod tests {
             timestamp_ms: 5,
         };
         writer
-            .record(Some("p-1"), record, [(b"n".as_slice(), Some(b"".as_slice()))])
+            .record(
+                Some("p-1"),
+                record,
+                [(b"n".as_slice(), Some(b"".as_slice()))],
+            )
             .expect("UTF-8");
         let bad = writer.record(None, record, [(b"\xff".as_slice(), None)]);
         assert_eq!(bad, Err(HeaderNameNotUtf8));
@@ -299,7 +303,10 @@ mod tests {
             fragment("q", 1, &["c"]),
         ];
         append_fragments(&mut body, &fragments);
-        assert_eq!(body.len_bytes() as usize, fragments[1].len_bytes() + 1 + fragments[3].len_bytes());
+        assert_eq!(
+            body.len_bytes() as usize,
+            fragments[1].len_bytes() + 1 + fragments[3].len_bytes()
+        );
     }
 
     #[test]

@@ -124,9 +124,7 @@ impl Client {
     ///
     /// All of [`Error`].
     pub async fn list_queues(&self, credential: &Credential) -> Result<Vec<Queue>, Error> {
-        let answer = self
-            .get("/api/v1/resources/queues", credential)
-            .await?;
+        let answer = self.get("/api/v1/resources/queues", credential).await?;
         let list: QueueList = serde_json::from_slice(&answer).map_err(Error::unreadable)?;
         Ok(list.queues)
     }
@@ -167,8 +165,7 @@ impl Client {
                 repeat: Repeat::Safe,
             })
             .await?;
-        let answer: ConfigureAnswer =
-            serde_json::from_slice(&answer).map_err(Error::unreadable)?;
+        let answer: ConfigureAnswer = serde_json::from_slice(&answer).map_err(Error::unreadable)?;
         match answer.error {
             Some(error) => Err(Error::unreadable(format_args!("configure failed: {error}"))),
             None if !answer.configured => Err(Error::unreadable("configure didn't configure")),

@@ -50,7 +50,10 @@ fn code_of(body: &ErrorBody<'_>) -> Option<String> {
 
 fn text_of(body: &ErrorBody<'_>) -> Option<String> {
     let mut parts: Vec<&str> = Vec::new();
-    for part in [&body.error, &body.reason, &body.detail].into_iter().flatten() {
+    for part in [&body.error, &body.reason, &body.detail]
+        .into_iter()
+        .flatten()
+    {
         if !parts.contains(&part.as_ref()) {
             parts.push(part);
         }
@@ -79,8 +82,16 @@ mod tests {
     use rstest::rstest;
 
     #[rstest]
-    #[case::broker(r#"{"error":"Insufficient permissions"}"#, None, Some("Insufficient permissions"))]
-    #[case::proxy(r#"{"error":"slow down","code":"rate_limited"}"#, Some("rate_limited"), Some("slow down"))]
+    #[case::broker(
+        r#"{"error":"Insufficient permissions"}"#,
+        None,
+        Some("Insufficient permissions")
+    )]
+    #[case::proxy(
+        r#"{"error":"slow down","code":"rate_limited"}"#,
+        Some("rate_limited"),
+        Some("slow down")
+    )]
     #[case::kv(
         r#"{"error":"kv_bad_request","reason":"kv_bad_ttl","detail":"ttl"}"#,
         Some("kv_bad_request"),

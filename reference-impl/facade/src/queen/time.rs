@@ -17,7 +17,12 @@ pub(super) fn parse_ms(text: &str) -> Option<i64> {
     mark(10, b'T')?;
     mark(13, b':')?;
     mark(16, b':')?;
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+    if !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+        || hour > 23
+        || minute > 59
+        || second > 60
+    {
         return None;
     }
     let fraction = match bytes.get(19)? {

@@ -95,7 +95,9 @@ impl Client {
         riders: &Batch,
     ) -> Result<Bundle, Error> {
         if riders.len() > MAX_RIDER_OPERATIONS || riders.keys() > MAX_RIDER_KEYS {
-            return Err(Error::Unsendable("more KV operations than a bundle may carry"));
+            return Err(Error::Unsendable(
+                "more KV operations than a bundle may carry",
+            ));
         }
         let items: usize = fragments.iter().map(Fragment::items).sum();
         let mut body = Chunks::default();
@@ -178,7 +180,13 @@ mod tests {
     fn riders() -> Batch {
         let mut batch = Batch::new();
         batch
-            .put("qk:txn:t", &1, Expiry::Forever, Expect::Absent, OnLoss::RollBack)
+            .put(
+                "qk:txn:t",
+                &1,
+                Expiry::Forever,
+                Expect::Absent,
+                OnLoss::RollBack,
+            )
             .expect("fits");
         batch
     }
@@ -200,7 +208,10 @@ mod tests {
     #[test]
     fn a_broker_that_ignores_riders_is_noticed() {
         let answer = br#"{"success":true,"results":[{"index":0,"type":"push","success":true}]}"#;
-        assert!(matches!(parse(answer, 1, &riders()), Err(Error::Unreadable(_))));
+        assert!(matches!(
+            parse(answer, 1, &riders()),
+            Err(Error::Unreadable(_))
+        ));
     }
 
     #[test]

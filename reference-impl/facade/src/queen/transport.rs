@@ -179,8 +179,8 @@ impl Transport {
         }
         if let Some(bearer) = &call.credential.bearer {
             // A token that no header can carry is one that Queen can't know.
-            let mut value = HeaderValue::from_str(&format!("Bearer {}", bearer.expose()))
-                .map_err(|_| {
+            let mut value =
+                HeaderValue::from_str(&format!("Bearer {}", bearer.expose())).map_err(|_| {
                     Error::Refused(Refusal {
                         status: StatusCode::UNAUTHORIZED,
                         retry_after: None,

@@ -149,7 +149,10 @@ mod tests {
             .iter()
             .find(|row| row.name == "delete.topic.enable")
             .expect("a row");
-        assert_eq!((row.value.as_str(), row.source), ("false", Source::StaticBroker));
+        assert_eq!(
+            (row.value.as_str(), row.source),
+            ("false", Source::StaticBroker)
+        );
         assert_eq!(row.synonyms.len(), 2);
         let row = rows
             .iter()

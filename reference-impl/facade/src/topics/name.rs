@@ -30,7 +30,9 @@ pub fn check_name(name: &str) -> Result<(), NameError> {
         return Err(NameError::Illegal("Topic name cannot be \".\" or \"..\""));
     }
     if name.len() > MAX_NAME_CHARS {
-        return Err(NameError::Illegal("Topic name is longer than 249 characters"));
+        return Err(NameError::Illegal(
+            "Topic name is longer than 249 characters",
+        ));
     }
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     if !name.bytes().all(legal) {
@@ -62,7 +64,10 @@ mod tests {
     #[test]
     fn the_longest_is_249() {
         assert_eq!(check_name(&"x".repeat(249)), Ok(()));
-        assert!(matches!(check_name(&"x".repeat(250)), Err(NameError::Illegal(_))));
+        assert!(matches!(
+            check_name(&"x".repeat(250)),
+            Err(NameError::Illegal(_))
+        ));
     }
 
     #[rstest]

@@ -29,7 +29,11 @@ pub struct TopicRecord {
     #[serde(default, deserialize_with = "floor")]
     pub partitions: Option<i32>,
     /// Topic configs as clients set them, in Kafka's spelling.
-    #[serde(default, skip_serializing_if = "Map::is_empty", deserialize_with = "map")]
+    #[serde(
+        default,
+        skip_serializing_if = "Map::is_empty",
+        deserialize_with = "map"
+    )]
     pub kafka: Map<String, Value>,
     /// What newer programs keep here; carried along.
     #[serde(flatten)]

@@ -141,7 +141,8 @@ impl Rig {
 
     /// Pushes one native record to a lane of any name.
     pub async fn push_native(&self, queue: &str, lane: &str) {
-        let body = serde_json::json!({"items": [{"queue": queue, "partition": lane, "payload": 1}]});
+        let body =
+            serde_json::json!({"items": [{"queue": queue, "partition": lane, "payload": 1}]});
         let body = body.to_string();
         let mut stream = self.connector.connect().await.expect("connected");
         let head = format!(

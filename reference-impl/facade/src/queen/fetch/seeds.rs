@@ -1,5 +1,7 @@
 //! The shape of a fetch answer, read straight into the arena of a [`Fetched`].
 
+use serde::Deserialize;
+
 use super::*;
 use serde::de::{Error as _, IgnoredAny, MapAccess};
 

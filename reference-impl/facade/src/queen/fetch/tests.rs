@@ -17,7 +17,10 @@ const ENTRIES: [FetchEntry<'static>; 2] = [
 ];
 
 fn parsed(answer: &str) -> Result<Fetched, Error> {
-    parse(&Bytes::copy_from_slice(answer.as_bytes()), Echo::of(&ENTRIES))
+    parse(
+        &Bytes::copy_from_slice(answer.as_bytes()),
+        Echo::of(&ENTRIES),
+    )
 }
 
 #[test]
@@ -45,7 +48,11 @@ fn an_answer_is_read_lane_by_lane() {
     let fetched = parsed(answer).expect("readable");
     let lane = fetched.lane(0).expect("asked for");
     assert_eq!(
-        (lane.status(), lane.high_watermark(), lane.log_start_offset()),
+        (
+            lane.status(),
+            lane.high_watermark(),
+            lane.log_start_offset()
+        ),
         (LaneStatus::Ok, 46, 7)
     );
     let records: Vec<_> = lane.records().collect();
@@ -57,7 +64,10 @@ fn an_answer_is_read_lane_by_lane() {
     let headers: Vec<_> = records[0].headers().collect();
     assert_eq!(
         headers,
-        [(b"a".as_slice(), Some(b"x".as_slice())), (b"a".as_slice(), None)]
+        [
+            (b"a".as_slice(), Some(b"x".as_slice())),
+            (b"a".as_slice(), None)
+        ]
     );
     assert_eq!(records[1].value(), Some(b"{\"native\": [1, 2]}".as_slice()));
     assert_eq!(records[1].timestamp_ms(), 1_789_115_415_123);

@@ -75,9 +75,7 @@ pub(super) fn parse_outcome(answer: &[u8], batch: &Batch) -> Result<Outcome, Err
     let answer: Answer<'_> = serde_json::from_slice(answer).map_err(Error::unreadable)?;
     if answer.ok == Some(false) {
         if answer.reason.as_deref() != Some("kv_precondition") {
-            return Err(Error::unreadable(
-                "a KV call failed without a known reason",
-            ));
+            return Err(Error::unreadable("a KV call failed without a known reason"));
         }
         return Ok(Outcome::Precondition(Precondition {
             operation: answer.failed_index,

@@ -38,14 +38,15 @@ impl Client {
     ) -> Result<Readout, Error> {
         let mut readout = Readout::default();
         for chunk in keys.chunks(MAX_KEYS) {
-            let mut wanted: Vec<String> =
-                chunk.iter().map(|key| key.as_ref().to_owned()).collect();
+            let mut wanted: Vec<String> = chunk.iter().map(|key| key.as_ref().to_owned()).collect();
             for _ in 0..=MAX_REREADS {
                 if wanted.is_empty() {
                     break;
                 }
                 let before = wanted.len();
-                wanted = self.read_once(credential, &wanted, &mut readout.rows).await?;
+                wanted = self
+                    .read_once(credential, &wanted, &mut readout.rows)
+                    .await?;
                 if wanted.len() == before {
                     break;
                 }

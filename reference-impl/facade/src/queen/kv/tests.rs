@@ -11,10 +11,22 @@ fn sample() -> Batch {
     let mut batch = Batch::new();
     let held = Expect::Version(Version::new(9_007_199_254_740_993));
     batch
-        .put("qk:a", &json!({"x": 1}), Expiry::Forever, held, OnLoss::RollBack)
+        .put(
+            "qk:a",
+            &json!({"x": 1}),
+            Expiry::Forever,
+            held,
+            OnLoss::RollBack,
+        )
         .expect("fits");
     batch
-        .put("qk:b", &json!(null), Expiry::After(Duration::from_millis(200)), Expect::Absent, OnLoss::Skip)
+        .put(
+            "qk:b",
+            &json!(null),
+            Expiry::After(Duration::from_millis(200)),
+            Expect::Absent,
+            OnLoss::Skip,
+        )
         .expect("fits");
     batch
         .delete("qk:c", Expect::Any, OnLoss::Skip)
@@ -56,7 +68,10 @@ fn what_no_call_may_carry_is_refused_and_leaves_no_trace() {
         Err(BatchError::BadValue)
     );
     assert_eq!(batch.get_many(&["qk:x", "y"]), Err(BatchError::ForeignKey));
-    assert_eq!(batch.get_prefix("", None, 1, false), Err(BatchError::ForeignKey));
+    assert_eq!(
+        batch.get_prefix("", None, 1, false),
+        Err(BatchError::ForeignKey)
+    );
     let keys: Vec<String> = (0..MAX_KEYS).map(|n| format!("qk:{n}")).collect();
     assert_eq!(batch.get_many(&keys), Err(BatchError::Full));
     assert_eq!(operations(&batch), before);
@@ -83,28 +98,50 @@ fn results_keep_their_order_and_what_was_not_read() {
          "missing": ["qk:e"], "truncated": true},
         {"index": 4, "op": "getPrefix", "rows": [{"key": "qk:group:y", "version": 4}], "truncated": true, "nextAfter": "qk:group:y"},
     ]});
-    let outcome = answer::parse_outcome(answer.to_string().as_bytes(), &sample()).expect("readable");
+    let outcome =
+        answer::parse_outcome(answer.to_string().as_bytes(), &sample()).expect("readable");
     let Outcome::Done(results) = outcome else {
         panic!("{outcome:?}");
     };
-    assert!(matches!(results[0], OpResult::Applied(Version(9_007_199_254_740_995))));
+    assert!(matches!(
+        results[0],
+        OpResult::Applied(Version(9_007_199_254_740_995))
+    ));
     let OpResult::Lost(Loss::Exists, winner) = &results[1] else {
         panic!("{:?}", results[1]);
     };
     assert_eq!(winner.version, Some(Version(7)));
-    assert_eq!(winner.value::<serde_json::Value>(), Some(json!({"who": "other"})));
+    assert_eq!(
+        winner.value::<serde_json::Value>(),
+        Some(json!({"who": "other"}))
+    );
     let OpResult::Lost(Loss::Absent, winner) = &results[2] else {
         panic!("{:?}", results[2]);
     };
     assert_eq!(winner.version, None);
-    let OpResult::Rows { rows, missing, unread } = &results[3] else {
+    let OpResult::Rows {
+        rows,
+        missing,
+        unread,
+    } = &results[3]
+    else {
         panic!("{:?}", results[3]);
     };
-    assert_eq!((rows.len(), missing.as_slice(), unread.as_slice()), (1, ["qk:e".to_owned()].as_slice(), ["qk:d".to_owned()].as_slice()));
+    assert_eq!(
+        (rows.len(), missing.as_slice(), unread.as_slice()),
+        (
+            1,
+            ["qk:e".to_owned()].as_slice(),
+            ["qk:d".to_owned()].as_slice()
+        )
+    );
     let OpResult::Page { rows, next_after } = &results[4] else {
         panic!("{:?}", results[4]);
     };
-    assert_eq!((rows[0].json(), next_after.as_deref()), ("null", Some("qk:group:y")));
+    assert_eq!(
+        (rows[0].json(), next_after.as_deref()),
+        ("null", Some("qk:group:y"))
+    );
 }
 
 #[rstest]
@@ -122,7 +159,11 @@ fn a_lost_requirement_is_its_own_outcome(
         panic!("{outcome:?}");
     };
     assert_eq!(
-        (lost.operation, lost.loss, lost.winner.version.map(Version::number)),
+        (
+            lost.operation,
+            lost.loss,
+            lost.winner.version.map(Version::number)
+        ),
         (operation, loss, version)
     );
 }

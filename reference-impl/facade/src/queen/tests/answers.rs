@@ -86,7 +86,10 @@ async fn configure_must_say_that_it_configured(#[case] body: &str) {
 
 #[rstest]
 #[case(r#"{"deleted":true,"queue":"q","existed":true}"#, true)]
-#[case(r#"{"deleted":false,"queue":"q","existed":false,"message":"…"}"#, false)]
+#[case(
+    r#"{"deleted":false,"queue":"q","existed":false,"message":"…"}"#,
+    false
+)]
 #[tokio::test]
 async fn delete_says_whether_there_was_one(#[case] body: &str, #[case] deleted: bool) {
     let (_server, client) = answering(body).await;
@@ -95,7 +98,10 @@ async fn delete_says_whether_there_was_one(#[case] body: &str, #[case] deleted: 
 }
 
 #[rstest]
-#[case::standalone(r#"{"user_id":"standalone","acting_cluster":{"id":"local","slug":"local"}}"#, Some("local"))]
+#[case::standalone(
+    r#"{"user_id":"standalone","acting_cluster":{"id":"local","slug":"local"}}"#,
+    Some("local")
+)]
 #[case::trimmed(r#"{"acting_cluster":{"id":" 6f-0e.x_y:z "}}"#, Some("6f-0e.x_y:z"))]
 #[case::no_cluster(r#"{"acting_cluster":null}"#, None)]
 #[case::no_id(r#"{"acting_cluster":{}}"#, None)]
@@ -131,7 +137,10 @@ async fn health_has_a_version(
 ) {
     let (_server, client) = answering(body).await;
     let health = client.health().await.expect("readable");
-    assert_eq!((health.healthy, health.version.as_deref()), (healthy, version));
+    assert_eq!(
+        (health.healthy, health.version.as_deref()),
+        (healthy, version)
+    );
 }
 
 #[rstest]
@@ -171,7 +180,11 @@ async fn lanes_are_listed_by_name() {
         .await
         .expect("readable")
         .expect("supported");
-    let names: Vec<&str> = pages[0].lanes.iter().map(|lane| lane.name.as_str()).collect();
+    let names: Vec<&str> = pages[0]
+        .lanes
+        .iter()
+        .map(|lane| lane.name.as_str())
+        .collect();
     assert_eq!(names, ["0", "Default"]);
     let next = pages[0].next.as_ref().expect("more");
     assert_eq!(next.get(), r#"{"k":"x"}"#);
@@ -187,7 +200,10 @@ async fn what_queen_would_refuse_whole_is_not_sent() {
         offset: 0,
         max_bytes: 1,
     };
-    let negative = FetchEntry { offset: -1, ..entry };
+    let negative = FetchEntry {
+        offset: -1,
+        ..entry
+    };
     let wait = std::time::Duration::ZERO;
     for entries in [vec![entry; MAX_FETCH_ENTRIES + 1], vec![entry, negative]] {
         let error = client.fetch(&credential, &entries, wait, 1).await;
@@ -195,7 +211,9 @@ async fn what_queen_would_refuse_whole_is_not_sent() {
     }
     let fetched = client.fetch(&credential, &[], wait, 1).await;
     assert!(fetched.expect("nothing asked for").is_empty());
-    let done = client.kv(&credential, &kv::Batch::new(), Repeat::Safe).await;
+    let done = client
+        .kv(&credential, &kv::Batch::new(), Repeat::Safe)
+        .await;
     assert!(matches!(done, Ok(kv::Outcome::Done(results)) if results.is_empty()));
     let mut riders = kv::Batch::new();
     for n in 0..=MAX_RIDER_OPERATIONS {
@@ -203,5 +221,11 @@ async fn what_queen_would_refuse_whole_is_not_sent() {
     }
     let error = client.transaction(&credential, &[], &riders).await;
     assert!(matches!(error, Err(Error::Unsendable(_))));
-    assert!(server.received_requests().await.expect("recorded").is_empty());
+    assert!(
+        server
+            .received_requests()
+            .await
+            .expect("recorded")
+            .is_empty()
+    );
 }

@@ -123,7 +123,9 @@ async fn a_connection_the_peer_closed_while_unused_costs_nothing() {
     let (connector, listener) = pipe(1 << 16);
     let connections = vec![
         vec![Act::SayAndClose(LIST)],
-        vec![Act::Say("HTTP/1.1 201 Created\r\ncontent-length: 31\r\n\r\n[{\"index\":0,\"status\":\"queued\"}]")],
+        vec![Act::Say(
+            "HTTP/1.1 201 Created\r\ncontent-length: 31\r\n\r\n[{\"index\":0,\"status\":\"queued\"}]",
+        )],
     ];
     scripted(listener, connections);
     let client = client(Arc::new(connector));

@@ -10,7 +10,10 @@ use super::*;
 
 async fn answering(response: ResponseTemplate) -> (MockServer, Client) {
     let server = MockServer::start().await;
-    Mock::given(any()).respond_with(response).mount(&server).await;
+    Mock::given(any())
+        .respond_with(response)
+        .mount(&server)
+        .await;
     let client = client_of(*server.address());
     (server, client)
 }
@@ -33,8 +36,7 @@ async fn answering(response: ResponseTemplate) -> (MockServer, Client) {
 #[tokio::test]
 async fn every_route_tells_every_status_apart(#[case] status: u16, #[case] class: Class) {
     let body = r#"{"error":"no\u001b[31m","code":"some_code"}"#;
-    let (_server, client) =
-        answering(ResponseTemplate::new(status).set_body_string(body)).await;
+    let (_server, client) = answering(ResponseTemplate::new(status).set_body_string(body)).await;
     for route in Route::ALL {
         let error = route.call(&client, &Credential::default()).await;
         if status == 404 && route.may_be_missing() {
@@ -96,7 +98,10 @@ async fn a_long_refusal_is_not_read_to_its_end() {
             .list_queues(&Credential::default())
             .await
             .expect_err("403");
-        assert_eq!((error.class(), error.server_text()), (Class::Forbidden, None));
+        assert_eq!(
+            (error.class(), error.server_text()),
+            (Class::Forbidden, None)
+        );
     }
 }
 
@@ -138,10 +143,19 @@ async fn a_call_carries_its_credential_and_nothing_of_others() {
 #[tokio::test]
 async fn a_token_no_header_can_carry_is_refused_unsent(#[case] bearer: &str) {
     let (server, client) = answering(ResponseTemplate::new(200)).await;
-    let error = client.list_queues(&token(bearer)).await.expect_err("unsent");
+    let error = client
+        .list_queues(&token(bearer))
+        .await
+        .expect_err("unsent");
     assert_eq!(error.class(), Class::Unauthenticated);
     assert!(!format!("{error} {error:?}").contains("ken\""));
-    assert!(server.received_requests().await.expect("recorded").is_empty());
+    assert!(
+        server
+            .received_requests()
+            .await
+            .expect("recorded")
+            .is_empty()
+    );
 }
 
 #[tokio::test]

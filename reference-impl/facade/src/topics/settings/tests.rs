@@ -35,8 +35,10 @@ fn what_is_in_force_is_shown(
 
 #[test]
 fn retention_turned_on_behind_compaction_means_delete_again() {
-    let record = record(json!({"qid": "q", "set": {"retentionEnabled": true, "retentionSeconds": 9},
-                               "kafka": {"cleanup.policy": "compact"}}));
+    let record = record(
+        json!({"qid": "q", "set": {"retentionEnabled": true, "retentionSeconds": 9},
+                               "kafka": {"cleanup.policy": "compact"}}),
+    );
     let settings = Settings::of(&record);
     assert_eq!(shown(&settings, "cleanup.policy"), ("delete".into(), false));
     assert_eq!(shown(&settings, "retention.ms"), ("9000".into(), true));
@@ -46,7 +48,9 @@ fn retention_turned_on_behind_compaction_means_delete_again() {
 fn a_fresh_topic_posts_what_was_asked_for() {
     let mut record = record(json!({"qid": "q", "set": {"dedupWindowSeconds": 3600}}));
     let mut settings = Settings::default();
-    settings.edit("retention.ms", Edit::Set("60999")).expect("legal");
+    settings
+        .edit("retention.ms", Edit::Set("60999"))
+        .expect("legal");
     settings.edit("segment.ms", Edit::Set("5")).expect("legal");
     let options = settings.apply(&mut record);
     assert_eq!(
@@ -62,7 +66,9 @@ fn a_fresh_topic_posts_what_was_asked_for() {
 
 #[test]
 fn what_is_no_longer_set_is_posted_as_null() {
-    let mut record = record(json!({"qid": "q", "set": {"retentionEnabled": true, "retentionSeconds": 60, "leaseTime": 5}}));
+    let mut record = record(
+        json!({"qid": "q", "set": {"retentionEnabled": true, "retentionSeconds": 60, "leaseTime": 5}}),
+    );
     let mut settings = Settings::of(&record);
     settings.edit("retention.ms", Edit::Delete).expect("known");
     let options = settings.apply(&mut record);
@@ -74,27 +80,42 @@ fn what_is_no_longer_set_is_posted_as_null() {
         Value::Object(record.set.clone()),
         json!({"retentionEnabled": false, "leaseTime": 5})
     );
-    assert_eq!(shown(&Settings::of(&record), "retention.ms"), ("-1".into(), false));
+    assert_eq!(
+        shown(&Settings::of(&record), "retention.ms"),
+        ("-1".into(), false)
+    );
 }
 
 #[test]
 fn compaction_switches_retention_off_and_back() {
     let mut record = record(json!({"qid": "q", "set": {}}));
     let mut settings = Settings::default();
-    settings.edit("cleanup.policy", Edit::Set("compact")).expect("legal");
-    settings.edit("retention.ms", Edit::Set("5000")).expect("legal");
+    settings
+        .edit("cleanup.policy", Edit::Set("compact"))
+        .expect("legal");
+    settings
+        .edit("retention.ms", Edit::Set("5000"))
+        .expect("legal");
     let options = settings.apply(&mut record);
     assert_eq!(Value::Object(options), json!({"retentionEnabled": false}));
-    assert_eq!(shown(&Settings::of(&record), "retention.ms"), ("5000".into(), true));
+    assert_eq!(
+        shown(&Settings::of(&record), "retention.ms"),
+        ("5000".into(), true)
+    );
 
     let mut settings = Settings::of(&record);
-    settings.edit("cleanup.policy", Edit::Append("delete")).expect("a list");
+    settings
+        .edit("cleanup.policy", Edit::Append("delete"))
+        .expect("a list");
     let options = settings.apply(&mut record);
     assert_eq!(
         Value::Object(options),
         json!({"retentionEnabled": true, "retentionSeconds": 5})
     );
-    assert_eq!(shown(&Settings::of(&record), "cleanup.policy").0, "compact,delete");
+    assert_eq!(
+        shown(&Settings::of(&record), "cleanup.policy").0,
+        "compact,delete"
+    );
 }
 
 #[test]
@@ -111,7 +132,9 @@ fn a_topic_without_configs_posts_and_keeps_nothing() {
 #[case::subtract_absent("delete", Edit::Subtract("compact"), "delete")]
 fn lists_are_edited(#[case] before: &str, #[case] edit: Edit<'_>, #[case] after: &str) {
     let mut settings = Settings::default();
-    settings.edit("cleanup.policy", Edit::Set(before)).expect("legal");
+    settings
+        .edit("cleanup.policy", Edit::Set(before))
+        .expect("legal");
     settings.edit("cleanup.policy", edit).expect("a list");
     assert_eq!(shown(&settings, "cleanup.policy").0, after);
 }
@@ -139,7 +162,9 @@ fn a_refused_edit_changes_nothing(#[case] name: &str, #[case] edit: Edit<'_>) {
 fn the_codec_is_typed(#[case] value: Option<&str>, #[case] codec: Compression) {
     let mut settings = Settings::default();
     if let Some(value) = value {
-        settings.edit("compression.type", Edit::Set(value)).expect("legal");
+        settings
+            .edit("compression.type", Edit::Set(value))
+            .expect("legal");
     }
     assert_eq!(settings.compression(), codec);
 }

@@ -27,7 +27,13 @@ const DELETE: i8 = 1;
 const APPEND: i8 = 2;
 const SUBTRACT: i8 = 3;
 
-async fn describe(rig: &Rig, version: i16, kind: i8, name: &str, keys: Option<&[&str]>) -> DescribeConfigsResult {
+async fn describe(
+    rig: &Rig,
+    version: i16,
+    kind: i8,
+    name: &str,
+    keys: Option<&[&str]>,
+) -> DescribeConfigsResult {
     let resource = DescribeConfigsResource::default()
         .with_resource_type(kind)
         .with_resource_name(text(name))
@@ -49,7 +55,10 @@ fn row<'a>(result: &'a DescribeConfigsResult, name: &str) -> &'a DescribeConfigs
 async fn value(rig: &Rig, topic: &str, name: &str) -> (String, i8) {
     let result = describe(rig, 4, TOPIC, topic, None).await;
     let row = row(&result, name);
-    (row.value.as_deref().expect("a value").to_owned(), row.config_source)
+    (
+        row.value.as_deref().expect("a value").to_owned(),
+        row.config_source,
+    )
 }
 
 async fn edit(rig: &Rig, kind: i8, name: &str, edits: &[(&str, i8, Option<&str>)]) -> i16 {
@@ -88,7 +97,13 @@ async fn replace(rig: &Rig, version: i16, name: &str, configs: &[(&str, Option<&
 #[tokio::test(start_paused = true)]
 async fn every_version_describes_a_topic() {
     let rig = Rig::start().await;
-    create(&rig, "t", 1, &[("retention.ms", "60000"), ("segment.bytes", "1048576")]).await;
+    create(
+        &rig,
+        "t",
+        1,
+        &[("retention.ms", "60000"), ("segment.bytes", "1048576")],
+    )
+    .await;
     for version in 1..=4 {
         let result = describe(&rig, version, TOPIC, "t", None).await;
         assert_eq!(result.error_code, 0);
@@ -98,18 +113,33 @@ async fn every_version_describes_a_topic() {
         let chain: Vec<_> = retention
             .synonyms
             .iter()
-            .map(|synonym| (synonym.name.as_str(), synonym.value.as_deref(), synonym.source))
+            .map(|synonym| {
+                (
+                    synonym.name.as_str(),
+                    synonym.value.as_deref(),
+                    synonym.source,
+                )
+            })
             .collect();
         assert_eq!(
             chain,
-            [("retention.ms", Some("60000"), 1), ("log.retention.ms", Some("-1"), 5)]
+            [
+                ("retention.ms", Some("60000"), 1),
+                ("log.retention.ms", Some("-1"), 5)
+            ]
         );
         let typed = version >= 3;
         assert_eq!(retention.config_type, if typed { 5 } else { 0 });
         assert_eq!(retention.documentation.is_some(), typed);
         let policy = row(&result, "cleanup.policy");
-        assert_eq!((policy.value.as_deref(), policy.config_source), (Some("delete"), 5));
-        assert_eq!(row(&result, "segment.bytes").value.as_deref(), Some("1048576"));
+        assert_eq!(
+            (policy.value.as_deref(), policy.config_source),
+            (Some("delete"), 5)
+        );
+        assert_eq!(
+            row(&result, "segment.bytes").value.as_deref(),
+            Some("1048576")
+        );
     }
     let some = describe(&rig, 4, TOPIC, "t", Some(&["retention.ms", "no.such"])).await;
     let names: Vec<&str> = some.configs.iter().map(|row| row.name.as_str()).collect();
@@ -121,11 +151,27 @@ async fn every_version_describes_a_topic() {
 #[tokio::test(start_paused = true)]
 async fn a_native_queue_shows_its_retention_read_only() {
     let rig = Rig::start().await;
-    rig.native_queue("native", json!({"retentionEnabled": true, "retentionSeconds": 9})).await;
+    rig.native_queue(
+        "native",
+        json!({"retentionEnabled": true, "retentionSeconds": 9}),
+    )
+    .await;
     let result = describe(&rig, 4, TOPIC, "native", None).await;
     let retention = row(&result, "retention.ms");
-    assert_eq!((retention.value.as_deref(), retention.read_only), (Some("9000"), true));
-    assert_eq!(edit(&rig, TOPIC, "native", &[("retention.ms", SET, Some("60000"))]).await, 40);
+    assert_eq!(
+        (retention.value.as_deref(), retention.read_only),
+        (Some("9000"), true)
+    );
+    assert_eq!(
+        edit(
+            &rig,
+            TOPIC,
+            "native",
+            &[("retention.ms", SET, Some("60000"))]
+        )
+        .await,
+        40
+    );
     assert_eq!(rig.options("native").await["retentionSeconds"], json!(9));
 }
 
@@ -135,7 +181,8 @@ async fn a_change_made_with_queens_own_clients_is_seen() {
     create(&rig, "t", 1, &[("retention.ms", "60000")]).await;
     rig.native_queue("t", json!({"retentionSeconds": 7})).await;
     assert_eq!(value(&rig, "t", "retention.ms").await, ("7000".into(), 1));
-    rig.native_queue("t", json!({"retentionEnabled": false})).await;
+    rig.native_queue("t", json!({"retentionEnabled": false}))
+        .await;
     assert_eq!(value(&rig, "t", "retention.ms").await, ("-1".into(), 5));
 }
 
@@ -158,34 +205,76 @@ async fn this_node_describes_what_it_enforces() {
     let rig = Rig::start_with(Options::default(), |config| config.auto_create = false).await;
     let result = describe(&rig, 4, BROKER, "0", None).await;
     let creates = row(&result, "auto.create.topics.enable");
-    assert_eq!((creates.value.as_deref(), creates.config_source), (Some("false"), 4));
+    assert_eq!(
+        (creates.value.as_deref(), creates.config_source),
+        (Some("false"), 4)
+    );
     assert!(result.configs.iter().all(|row| row.read_only));
-    assert_eq!(row(&result, "num.partitions").value.as_deref(), Some("1024"));
+    assert_eq!(
+        row(&result, "num.partitions").value.as_deref(),
+        Some("1024")
+    );
     let cluster = describe(&rig, 4, BROKER, "", None).await;
     assert_eq!((cluster.error_code, cluster.configs.len()), (0, 0));
-    assert_eq!(edit(&rig, BROKER, "0", &[("num.partitions", SET, Some("1"))]).await, 40);
+    assert_eq!(
+        edit(&rig, BROKER, "0", &[("num.partitions", SET, Some("1"))]).await,
+        40
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn configs_are_altered_one_by_one() {
     let rig = Rig::start().await;
     create(&rig, "t", 5, &[("segment.ms", "5")]).await;
-    assert_eq!(edit(&rig, TOPIC, "t", &[("retention.ms", SET, Some("60000"))]).await, 0);
+    assert_eq!(
+        edit(&rig, TOPIC, "t", &[("retention.ms", SET, Some("60000"))]).await,
+        0
+    );
     assert_eq!(rig.options("t").await["retentionSeconds"], json!(60));
     assert_eq!(value(&rig, "t", "segment.ms").await, ("5".into(), 1));
-    assert_eq!(edit(&rig, TOPIC, "t", &[("cleanup.policy", APPEND, Some("compact"))]).await, 0);
-    assert_eq!(value(&rig, "t", "cleanup.policy").await, ("delete,compact".into(), 1));
-    assert_eq!(edit(&rig, TOPIC, "t", &[("cleanup.policy", SUBTRACT, Some("delete"))]).await, 0);
+    assert_eq!(
+        edit(
+            &rig,
+            TOPIC,
+            "t",
+            &[("cleanup.policy", APPEND, Some("compact"))]
+        )
+        .await,
+        0
+    );
+    assert_eq!(
+        value(&rig, "t", "cleanup.policy").await,
+        ("delete,compact".into(), 1)
+    );
+    assert_eq!(
+        edit(
+            &rig,
+            TOPIC,
+            "t",
+            &[("cleanup.policy", SUBTRACT, Some("delete"))]
+        )
+        .await,
+        0
+    );
     assert_eq!(rig.options("t").await["retentionEnabled"], json!(false));
     assert_eq!(value(&rig, "t", "retention.ms").await, ("60000".into(), 1));
-    let reset = [("cleanup.policy", DELETE, None), ("retention.ms", DELETE, None)];
+    let reset = [
+        ("cleanup.policy", DELETE, None),
+        ("retention.ms", DELETE, None),
+    ];
     assert_eq!(edit(&rig, TOPIC, "t", &reset).await, 0);
     let options = rig.options("t").await;
-    assert_eq!((&options["retentionEnabled"], &options["retentionSeconds"]), (&json!(false), &json!(0)));
+    assert_eq!(
+        (&options["retentionEnabled"], &options["retentionSeconds"]),
+        (&json!(false), &json!(0))
+    );
     assert_eq!(options["dedupWindowSeconds"], json!(3600));
     assert_eq!(value(&rig, "t", "retention.ms").await, ("-1".into(), 5));
     assert_eq!(described(&rig, "t").await.partitions.len(), 5);
-    assert_eq!(value(&rig.beside(), "t", "segment.ms").await, ("5".into(), 1));
+    assert_eq!(
+        value(&rig.beside(), "t", "segment.ms").await,
+        ("5".into(), 1)
+    );
 }
 
 #[rstest]
@@ -214,8 +303,17 @@ async fn the_old_way_replaces_everything() {
     let rig = Rig::start().await;
     for version in 0..=2 {
         let name = format!("t{version}");
-        create(&rig, &name, 1, &[("retention.ms", "60000"), ("segment.ms", "5")]).await;
-        assert_eq!(replace(&rig, version, &name, &[("segment.ms", Some("7"))]).await, 0);
+        create(
+            &rig,
+            &name,
+            1,
+            &[("retention.ms", "60000"), ("segment.ms", "5")],
+        )
+        .await;
+        assert_eq!(
+            replace(&rig, version, &name, &[("segment.ms", Some("7"))]).await,
+            0
+        );
         assert_eq!(value(&rig, &name, "segment.ms").await, ("7".into(), 1));
         assert_eq!(value(&rig, &name, "retention.ms").await, ("-1".into(), 5));
         assert_eq!(rig.options(&name).await["retentionEnabled"], json!(false));
@@ -233,7 +331,10 @@ async fn a_queen_that_replaces_keeps_what_was_not_altered() {
     };
     let rig = Rig::start_with(options, |_| {}).await;
     create(&rig, "t", 1, &[("retention.ms", "60000")]).await;
-    assert_eq!(edit(&rig, TOPIC, "t", &[("segment.ms", SET, Some("5"))]).await, 0);
+    assert_eq!(
+        edit(&rig, TOPIC, "t", &[("segment.ms", SET, Some("5"))]).await,
+        0
+    );
     let row = &rig.rows("qk:topiccfg:t").await[0].1;
     assert_eq!(
         row["set"],
@@ -259,10 +360,14 @@ async fn validation_alters_nothing() {
     let response = handlers::incremental_alter_configs::handle(&rig.cx(1), request).await;
     assert_eq!(response.responses[0].error_code, 0);
     assert_eq!(value(&rig, "t", "retention.ms").await, ("-1".into(), 5));
-    let twice = IncrementalAlterConfigsRequest::default()
-        .with_resources(vec![resource.clone(), resource]);
+    let twice =
+        IncrementalAlterConfigsRequest::default().with_resources(vec![resource.clone(), resource]);
     let response = handlers::incremental_alter_configs::handle(&rig.cx(1), twice).await;
-    let codes: Vec<i16> = response.responses.iter().map(|result| result.error_code).collect();
+    let codes: Vec<i16> = response
+        .responses
+        .iter()
+        .map(|result| result.error_code)
+        .collect();
     assert_eq!(codes, [42, 42]);
 }
 
@@ -270,7 +375,10 @@ async fn validation_alters_nothing() {
 async fn alteration_can_be_switched_off() {
     let rig = Rig::start_with(Options::default(), |config| config.admin = false).await;
     create(&rig, "t", 1, &[]).await;
-    assert_eq!(edit(&rig, TOPIC, "t", &[("retention.ms", SET, Some("60000"))]).await, 44);
+    assert_eq!(
+        edit(&rig, TOPIC, "t", &[("retention.ms", SET, Some("60000"))]).await,
+        44
+    );
     assert_eq!(replace(&rig, 2, "t", &[]).await, 44);
 }
 
@@ -287,14 +395,25 @@ async fn a_refusal_of_queen_reaches_the_client(
     let rig = Rig::start().await;
     create(&rig, "t", 1, &[]).await;
     rig.refuse(route, status);
-    assert_eq!(edit(&rig, TOPIC, "t", &[("retention.ms", SET, Some("60000"))]).await, code);
+    assert_eq!(
+        edit(&rig, TOPIC, "t", &[("retention.ms", SET, Some("60000"))]).await,
+        code
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_topic_created_by_its_first_use_can_be_altered() {
     let rig = Rig::start().await;
-    metadata(&rig, 12, by_name(&["u"]).with_allow_auto_topic_creation(true)).await;
-    assert_eq!(edit(&rig, TOPIC, "u", &[("retention.ms", SET, Some("60000"))]).await, 0);
+    metadata(
+        &rig,
+        12,
+        by_name(&["u"]).with_allow_auto_topic_creation(true),
+    )
+    .await;
+    assert_eq!(
+        edit(&rig, TOPIC, "u", &[("retention.ms", SET, Some("60000"))]).await,
+        0
+    );
     tokio::time::sleep(Duration::from_secs(31)).await;
     assert_eq!(value(&rig, "u", "retention.ms").await, ("60000".into(), 1));
     assert_eq!(rig.options("u").await["retentionSeconds"], json!(60));

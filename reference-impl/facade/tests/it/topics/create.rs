@@ -24,13 +24,23 @@ async fn every_version_creates_and_carries_the_answer() {
         let topic = creatable(&name, 3, &[("retention.ms", "60000")]);
         let results = create_topics(&rig, version, request(vec![topic])).await;
         let result = &results[0];
-        assert_eq!((result.error_code, result.error_message.as_ref()), (0, None));
+        assert_eq!(
+            (result.error_code, result.error_message.as_ref()),
+            (0, None)
+        );
         assert_eq!((result.num_partitions, result.replication_factor), (3, 1));
         assert_eq!(result.topic_id, described(&rig, &name).await.topic_id);
-        let retention = result.configs.iter().flatten().find(|row| row.name.as_str() == "retention.ms");
+        let retention = result
+            .configs
+            .iter()
+            .flatten()
+            .find(|row| row.name.as_str() == "retention.ms");
         assert_eq!(retention.is_some(), version >= 5);
         if let Some(row) = retention {
-            assert_eq!((row.value.as_deref(), row.config_source), (Some("60000"), 1));
+            assert_eq!(
+                (row.value.as_deref(), row.config_source),
+                (Some("60000"), 1)
+            );
         }
     }
 }
@@ -38,7 +48,13 @@ async fn every_version_creates_and_carries_the_answer() {
 #[tokio::test(start_paused = true)]
 async fn the_queue_and_its_record_say_what_was_asked_for() {
     let rig = Rig::start().await;
-    create(&rig, "t", 12, &[("retention.ms", "60999"), ("compression.type", "zstd")]).await;
+    create(
+        &rig,
+        "t",
+        12,
+        &[("retention.ms", "60999"), ("compression.type", "zstd")],
+    )
+    .await;
     let options = rig.options("t").await;
     assert_eq!(options["retentionEnabled"], json!(true));
     assert_eq!(options["retentionSeconds"], json!(60));
@@ -86,7 +102,10 @@ async fn a_topic_is_judged(
     assert_eq!(results[0].error_code, expected);
     assert_eq!(results[0].error_message.is_some(), expected != 0);
     let created = metadata(&rig, 12, MetadataRequest::default().with_topics(None)).await;
-    assert_eq!(created.topics.len(), usize::from(expected == 0 && !validate_only));
+    assert_eq!(
+        created.topics.len(),
+        usize::from(expected == 0 && !validate_only)
+    );
 }
 
 #[rstest]
@@ -117,7 +136,11 @@ async fn manual_assignments_may_only_name_this_node(
 #[tokio::test(start_paused = true)]
 async fn an_existing_topic_is_left_alone() {
     let rig = Rig::start().await;
-    rig.native_queue("native", json!({"retentionEnabled": true, "retentionSeconds": 9})).await;
+    rig.native_queue(
+        "native",
+        json!({"retentionEnabled": true, "retentionSeconds": 9}),
+    )
+    .await;
     create(&rig, "ours", 3, &[]).await;
     for name in ["native", "ours"] {
         let topic = creatable(name, 7, &[("retention.ms", "60000")]);
@@ -130,7 +153,11 @@ async fn an_existing_topic_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_name_given_twice_is_created_neither_time() {
     let rig = Rig::start().await;
-    let topics = vec![creatable("a", 1, &[]), creatable("b", 1, &[]), creatable("a", 2, &[])];
+    let topics = vec![
+        creatable("a", 1, &[]),
+        creatable("b", 1, &[]),
+        creatable("a", 2, &[]),
+    ];
     let codes: Vec<i16> = create_topics(&rig, 7, request(topics))
         .await
         .iter()
@@ -146,7 +173,9 @@ async fn a_name_given_twice_is_created_neither_time() {
 #[tokio::test(start_paused = true)]
 async fn one_request_creates_a_hundred(#[case] version: i16, #[case] beyond: i16) {
     let rig = Rig::start().await;
-    let topics: Vec<CreatableTopic> = (0..102).map(|n| creatable(&format!("t{n}"), 1, &[])).collect();
+    let topics: Vec<CreatableTopic> = (0..102)
+        .map(|n| creatable(&format!("t{n}"), 1, &[]))
+        .collect();
     let results = create_topics(&rig, version, request(topics.clone())).await;
     let codes: Vec<i16> = results.iter().map(|result| result.error_code).collect();
     assert_eq!(codes[..100], [0; 100]);
@@ -217,7 +246,12 @@ async fn a_record_that_cannot_be_written_is_told() {
     let message = results[0].error_message.as_deref().expect("a message");
     assert!(message.contains("recorded"), "{message}");
     // A topic that is created by its first use holds nothing in its record, and works without.
-    let first_use = metadata(&rig, 12, by_name(&["u"]).with_allow_auto_topic_creation(true)).await;
+    let first_use = metadata(
+        &rig,
+        12,
+        by_name(&["u"]).with_allow_auto_topic_creation(true),
+    )
+    .await;
     assert_eq!(first_use.topics[0].error_code, 0);
 }
 

@@ -74,7 +74,10 @@ async fn a_topic_is_deleted_by_its_id() {
 async fn what_is_asked_for_twice_is_not_deleted() {
     let rig = Rig::start().await;
     create(&rig, "t", 1, &[]).await;
-    assert_eq!(codes(&delete(&rig, 6, named(6, &["t", "t"])).await), [42, 42]);
+    assert_eq!(
+        codes(&delete(&rig, 6, named(6, &["t", "t"])).await),
+        [42, 42]
+    );
     assert_eq!(described(&rig, "t").await.error_code, 0);
 }
 
@@ -86,11 +89,16 @@ async fn nothing_of_a_deleted_topic_is_left_for_the_next_of_its_name() {
     let groups = ["g", "a group", "g:t"];
     for group in groups {
         let group = kv::escape(group);
-        rig.put_row(&format!("qk:groups:{group}"), &json!({"pt": "consumer", "ts": 1})).await;
+        rig.put_row(
+            &format!("qk:groups:{group}"),
+            &json!({"pt": "consumer", "ts": 1}),
+        )
+        .await;
         for topic in ["t", "t-2"] {
             for partition in 0..12 {
                 let key = format!("qk:group:{group}:{topic}:{partition}");
-                rig.put_row(&key, &json!({"offset": 5, "metadata": "", "ts": 1})).await;
+                rig.put_row(&key, &json!({"offset": 5, "metadata": "", "ts": 1}))
+                    .await;
             }
         }
     }
@@ -122,7 +130,10 @@ async fn nothing_of_a_deleted_topic_is_left_for_the_next_of_its_name() {
 async fn deletion_can_be_switched_off(#[case] version: i16, #[case] expected: i16) {
     let rig = Rig::start_with(Options::default(), |config| config.admin = false).await;
     create(&rig, "t", 1, &[]).await;
-    assert_eq!(codes(&delete(&rig, version, named(version, &["t"])).await), [expected]);
+    assert_eq!(
+        codes(&delete(&rig, version, named(version, &["t"])).await),
+        [expected]
+    );
     assert_eq!(described(&rig, "t").await.error_code, 0);
 }
 

@@ -20,7 +20,10 @@ async fn the_cluster_is_this_node() {
         assert_eq!((response.error_code, response.controller_id.0), (0, 0));
         assert_eq!(response.cluster_id.as_str(), "queen");
         assert_eq!(response.brokers.len(), 1);
-        assert_eq!((response.brokers[0].host.as_str(), response.brokers[0].port), ("kafka.example", 9092));
+        assert_eq!(
+            (response.brokers[0].host.as_str(), response.brokers[0].port),
+            ("kafka.example", 9092)
+        );
     }
 }
 
@@ -76,7 +79,11 @@ async fn log_dirs_add_up_to_the_topic() {
     let request = DescribeLogDirsRequest::default().with_topics(Some(vec![topic]));
     let response = handlers::describe_log_dirs::handle(&rig.cx(4), request).await;
     let topics = &response.results[0].topics;
-    let partitions: Vec<i32> = topics[0].partitions.iter().map(|partition| partition.partition_index).collect();
+    let partitions: Vec<i32> = topics[0]
+        .partitions
+        .iter()
+        .map(|partition| partition.partition_index)
+        .collect();
     assert_eq!((topics.len(), partitions), (1, vec![1, 3]));
 }
 
@@ -115,8 +122,15 @@ fn shape(response: &DescribeTopicPartitionsResponse) -> Vec<(String, i16, Vec<i3
         .topics
         .iter()
         .map(|topic| {
-            let name = topic.name.as_ref().map_or("", |name| name.as_str()).to_owned();
-            let partitions = topic.partitions.iter().map(|partition| partition.partition_index);
+            let name = topic
+                .name
+                .as_ref()
+                .map_or("", |name| name.as_str())
+                .to_owned();
+            let partitions = topic
+                .partitions
+                .iter()
+                .map(|partition| partition.partition_index);
             (name, topic.error_code, partitions.collect())
         })
         .collect()
@@ -130,20 +144,29 @@ async fn partitions_come_in_pages() {
     let mut cursor = None;
     let mut seen = Vec::new();
     for _ in 0..10 {
-        let from = cursor.as_ref().map(|(topic, partition): &(String, i32)| (topic.as_str(), *partition));
+        let from = cursor
+            .as_ref()
+            .map(|(topic, partition): &(String, i32)| (topic.as_str(), *partition));
         let response = page(&rig, &["b", "absent", "a"], 2, from).await;
         seen.push(shape(&response));
         match response.next_cursor {
-            Some(next) => cursor = Some((next.topic_name.as_str().to_owned(), next.partition_index)),
+            Some(next) => {
+                cursor = Some((next.topic_name.as_str().to_owned(), next.partition_index))
+            }
             None => break,
         }
     }
-    let part = |name: &str, code: i16, partitions: &[i32]| (name.to_owned(), code, partitions.to_vec());
+    let part =
+        |name: &str, code: i16, partitions: &[i32]| (name.to_owned(), code, partitions.to_vec());
     assert_eq!(
         seen,
         [
             vec![part("a", 0, &[0, 1])],
-            vec![part("a", 0, &[2]), part("absent", 3, &[]), part("b", 0, &[0])],
+            vec![
+                part("a", 0, &[2]),
+                part("absent", 3, &[]),
+                part("b", 0, &[0])
+            ],
             vec![part("b", 0, &[1])],
         ]
     );

@@ -45,7 +45,11 @@ async fn every_version_lists_and_carries_the_answer() {
         assert_eq!(response.cluster_id.as_deref(), Some("queen"));
         let refused = metadata(&rig, version, by_name(&["__x", "a b"])).await;
         if version >= 4 {
-            let codes: Vec<i16> = refused.topics.iter().map(|topic| topic.error_code).collect();
+            let codes: Vec<i16> = refused
+                .topics
+                .iter()
+                .map(|topic| topic.error_code)
+                .collect();
             assert_eq!(codes, [UNKNOWN, ILLEGAL], "version {version}");
         }
     }
@@ -93,7 +97,11 @@ async fn one_request_creates_a_hundred_and_the_next_one_the_rest() {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let request = || by_name(&names).with_allow_auto_topic_creation(true);
     let codes = |response: MetadataResponse| -> Vec<i16> {
-        response.topics.iter().map(|topic| topic.error_code).collect()
+        response
+            .topics
+            .iter()
+            .map(|topic| topic.error_code)
+            .collect()
     };
     let first = codes(metadata(&rig, 12, request()).await);
     assert_eq!(first[..100], [NONE; 100]);
@@ -199,7 +207,11 @@ async fn while_queen_is_away_the_last_list_answers(#[case] status: u16, #[case] 
         rig.refuse("queue_list", status);
     }
     let response = metadata(&rig, 12, by_name(&["seen", "new"])).await;
-    let codes: Vec<i16> = response.topics.iter().map(|topic| topic.error_code).collect();
+    let codes: Vec<i16> = response
+        .topics
+        .iter()
+        .map(|topic| topic.error_code)
+        .collect();
     assert_eq!(codes, [NONE, NOT_YET]);
     assert_eq!(response.throttle_time_ms, throttle_ms);
     assert_eq!(names_of(&metadata(&rig, 12, all()).await), ["seen"]);
@@ -216,7 +228,12 @@ async fn without_any_list_a_listing_is_empty_and_a_name_is_not_yet() {
     rig.refuse("queue_list", 502);
     let listing = metadata(&rig, 13, all()).await;
     assert_eq!((listing.topics.len(), listing.error_code), (0, NONE));
-    let named = metadata(&rig, 12, by_name(&["t"]).with_allow_auto_topic_creation(true)).await;
+    let named = metadata(
+        &rig,
+        12,
+        by_name(&["t"]).with_allow_auto_topic_creation(true),
+    )
+    .await;
     assert_eq!(named.topics[0].error_code, NOT_YET);
 }
 
@@ -275,6 +292,31 @@ async fn a_fleet_of_readers_costs_one_call() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     metadata(&rig, 12, all()).await;
     assert_eq!(rig.counted("queue_list"), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_that_names_a_new_topic_creates_it_once() {
+    let rig = Rig::start().await;
+    metadata(&rig, 12, all()).await;
+    rig.count("configure");
+    rig.count("queue_list");
+    let crowd: Vec<_> = (0..100)
+        .map(|_| {
+            let cx = rig.cx(12);
+            let request = by_name(&["fresh"]).with_allow_auto_topic_creation(true);
+            tokio::spawn(async move { handlers::metadata::handle(&cx, request).await })
+        })
+        .collect();
+    for one in crowd {
+        let response = one.await.expect("answered");
+        assert_eq!(response.topics[0].error_code, NONE);
+    }
+    assert_eq!(rig.counted("configure"), 1);
+    assert_eq!(
+        rig.counted("queue_list"),
+        2,
+        "before and after the creation"
+    );
 }
 
 #[tokio::test(start_paused = true)]

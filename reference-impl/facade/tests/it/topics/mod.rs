@@ -12,9 +12,7 @@ use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableT
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::metadata_response::MetadataResponseTopic;
-use kafka_protocol::messages::{
-    CreateTopicsRequest, MetadataRequest, MetadataResponse, TopicName,
-};
+use kafka_protocol::messages::{CreateTopicsRequest, MetadataRequest, MetadataResponse, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use serde_json::json;
 
@@ -83,6 +81,12 @@ fn names_of(response: &MetadataResponse) -> Vec<String> {
     response
         .topics
         .iter()
-        .map(|topic| topic.name.as_ref().map_or("", |name| name.as_str()).to_owned())
+        .map(|topic| {
+            topic
+                .name
+                .as_ref()
+                .map_or("", |name| name.as_str())
+                .to_owned()
+        })
         .collect()
 }

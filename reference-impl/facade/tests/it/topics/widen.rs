@@ -121,7 +121,12 @@ async fn dedup(rig: &Rig, topic: &str) -> Dedup {
 async fn topics_made_here_are_covered_without_a_call() {
     let rig = Rig::start().await;
     create(&rig, "asked", 1, &[]).await;
-    metadata(&rig, 12, by_name(&["first-use"]).with_allow_auto_topic_creation(true)).await;
+    metadata(
+        &rig,
+        12,
+        by_name(&["first-use"]).with_allow_auto_topic_creation(true),
+    )
+    .await;
     rig.count("configure");
     for topic in ["asked", "first-use"] {
         assert_eq!(dedup(&rig, topic).await, Dedup::Covered);
@@ -132,7 +137,8 @@ async fn topics_made_here_are_covered_without_a_call() {
 #[tokio::test(start_paused = true)]
 async fn a_topic_of_another_facade_is_widened_once_and_keeps_its_options() {
     let rig = Rig::start().await;
-    let options = json!({"dedupWindowSeconds": 0, "retentionEnabled": true, "retentionSeconds": 60});
+    let options =
+        json!({"dedupWindowSeconds": 0, "retentionEnabled": true, "retentionSeconds": 60});
     rig.native_queue("t", options.clone()).await;
     let id = described(&rig, "t").await.topic_id.to_string();
     let row = json!({"qid": id, "set": options, "at": 1, "partitions": 3});
@@ -152,7 +158,8 @@ async fn a_topic_of_another_facade_is_widened_once_and_keeps_its_options() {
 #[tokio::test(start_paused = true)]
 async fn a_native_queue_is_left_alone() {
     let rig = Rig::start().await;
-    rig.native_queue("native", json!({"dedupWindowSeconds": 0})).await;
+    rig.native_queue("native", json!({"dedupWindowSeconds": 0}))
+        .await;
     rig.count("configure");
     for _ in 0..3 {
         assert_eq!(dedup(&rig, "native").await, Dedup::Uncovered);
@@ -164,9 +171,11 @@ async fn a_native_queue_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_topic_that_cannot_be_widened_is_tried_again_later() {
     let rig = Rig::start_with(Options::default(), |_| {}).await;
-    rig.native_queue("t", json!({"dedupWindowSeconds": 0})).await;
+    rig.native_queue("t", json!({"dedupWindowSeconds": 0}))
+        .await;
     let id = described(&rig, "t").await.topic_id.to_string();
-    rig.put_row("qk:topiccfg:t", &json!({"qid": id, "set": {}, "at": 1})).await;
+    rig.put_row("qk:topiccfg:t", &json!({"qid": id, "set": {}, "at": 1}))
+        .await;
     tokio::time::sleep(Duration::from_secs(31)).await;
     rig.refuse("configure", 403);
     assert_eq!(dedup(&rig, "t").await, Dedup::Uncovered);
