@@ -12,22 +12,25 @@ use host::metrics::Registry;
 use host::shutdown::Shutdown;
 use host::{Clock, Host};
 
-
 use crate::queen::kv::{Batch, Outcome, Readout, Scan};
 use crate::queen::{Client, Credential, Error, Repeat, Scope};
 
+mod commit;
 mod keys;
 mod pace;
+mod queue;
 mod read;
 mod rows;
 mod sweep;
+#[cfg(test)]
+mod tests;
 mod write;
 
+pub use commit::{Change, Commit, Receipt, Verdicts, WriteError};
 pub use keys::{INDEX_PREFIX, MAX_METADATA_BYTES, OffsetKey, group_prefix, index_key};
 pub use read::{AllOffsets, Offset, ReadError};
 pub use rows::{IndexRow, OffsetRow};
 pub use sweep::{ListedIndex, SweepError};
-pub use write::{Change, Commit, Receipt, Verdicts, WriteError};
 
 /// Whose offsets: the scope they are filed under, and who the calls are made as.
 #[derive(Clone, Debug)]

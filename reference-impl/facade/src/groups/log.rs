@@ -56,7 +56,8 @@ impl Log {
             Note::NobodyRejoined => {
                 if let Some(suppressed) = self.sampler.pass(now) {
                     tracing::warn!(
-                        ?group, suppressed,
+                        ?group,
+                        suppressed,
                         "nobody rejoined; static members keep their places until their sessions end",
                     );
                 }
@@ -72,7 +73,13 @@ impl Log {
                 old,
                 new,
             } => {
-                tracing::debug!(?group, ?instance_id, ?old, ?new, "a static member came back");
+                tracing::debug!(
+                    ?group,
+                    ?instance_id,
+                    ?old,
+                    ?new,
+                    "a static member came back"
+                );
             }
         }
     }

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coordinator::classic::{
-    CallToken, Description, GroupError, JoinRefusal, JoinRequest, Joined, LeavingMember,
-    MemberRef, Overview, Settings, SyncRequest, Synced,
+    CallToken, Description, GroupError, JoinRefusal, JoinRequest, Joined, LeavingMember, MemberRef,
+    Overview, Settings, SyncRequest, Synced,
 };
-use host::metrics::{Counter, Gauge, Registry};
+use host::metrics::Registry;
 use host::sampled::Sampler;
 use host::shutdown::{Phase, Shutdown};
 use host::{Clock, Host};
@@ -25,14 +25,19 @@ use crate::offsets::{Commit, Offsets, Receipt};
 use crate::queen::Scope;
 
 mod log;
+mod metrics;
+mod name;
 mod task;
+#[cfg(test)]
+mod tests;
 
+pub use name::{GroupName, InvalidGroupId, MAX_GROUP_ID_CHARS};
+
+use metrics::Metrics;
 use task::{Command, Task};
 
 /// Groups of one process; a new one past it is refused `COORDINATOR_NOT_AVAILABLE`.
 pub const MAX_GROUPS: usize = 10_000;
-/// Longest group id: the bound Queen puts on a queue's name.
-pub const MAX_GROUP_ID_CHARS: usize = 255;
 /// `group.max.size`. Kafka has no bound by default; here the roster of a full group still fits a
 /// frame, and one group can't hold all memory.
 pub const MAX_GROUP_SIZE: usize = 10_000;
@@ -44,37 +49,6 @@ const MAX_REBALANCE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const QUEUE: usize = 512;
 /// How often a command is sent again when it met a group that was just ending.
 const ATTEMPTS: usize = 3;
-
-/// A group of a tenant.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GroupName {
-    /// The tenant.
-    pub scope: Scope,
-    /// The group id.
-    pub id: Arc<str>,
-}
-
-/// Not a group id: empty, or longer than [`MAX_GROUP_ID_CHARS`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a group id has 1 to 255 characters")]
-pub struct InvalidGroupId;
-
-impl GroupName {
-    /// The name of group `id`.
-    ///
-    /// # Errors
-    ///
-    /// [`InvalidGroupId`].
-    pub fn new(scope: &Scope, id: &str) -> Result<Self, InvalidGroupId> {
-        if id.is_empty() || id.chars().nth(MAX_GROUP_ID_CHARS).is_some() {
-            return Err(InvalidGroupId);
-        }
-        Ok(Self {
-            scope: scope.clone(),
-            id: id.into(),
-        })
-    }
-}
 
 /// Why a group could not be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,14 +76,6 @@ struct Inner {
     clamped: Sampler,
     warnings: Sampler,
     metrics: Metrics,
-}
-
-#[derive(Debug)]
-struct Metrics {
-    groups: Gauge,
-    members: Gauge,
-    rebalances: Counter,
-    refused: Counter,
 }
 
 /// The way to a group's task.
@@ -218,7 +184,9 @@ impl Groups {
             let request = Box::new(request.clone());
             Command::Sync(token, request, reply)
         });
-        asked.await.unwrap_or_else(|unasked| Err(unasked.of_member()))
+        asked
+            .await
+            .unwrap_or_else(|unasked| Err(unasked.of_member()))
     }
 
     /// Heartbeat.
@@ -228,7 +196,9 @@ impl Groups {
     /// [`GroupError`].
     pub async fn heartbeat(&self, name: &GroupName, member: MemberRef) -> Result<(), GroupError> {
         let asked = self.ask(name, |reply| Command::Heartbeat(member.clone(), reply));
-        asked.await.unwrap_or_else(|unasked| Err(unasked.of_member()))
+        asked
+            .await
+            .unwrap_or_else(|unasked| Err(unasked.of_member()))
     }
 
     /// LeaveGroup: one verdict for each member.
@@ -437,31 +407,3 @@ impl Inner {
         }
     }
 }
-
-impl Metrics {
-    fn new(registry: &Registry) -> Self {
-        Self {
-            groups: registry.gauge(
-                "kastellan_groups",
-                "Consumer groups this process coordinates",
-                &[],
-            ),
-            members: registry.gauge(
-                "kastellan_group_members",
-                "Members of all consumer groups",
-                &[],
-            ),
-            rebalances: registry.counter(
-                "kastellan_group_rebalances_total",
-                "Rebalances that began",
-                &[],
-            ),
-            refused: registry.counter(
-                "kastellan_groups_refused_total",
-                "Groups not made because there are too many",
-                &[],
-            ),
-        }
-    }
-}
-

@@ -23,8 +23,16 @@ type Reply<R> = oneshot::Sender<R>;
 
 /// What a group is asked. A reply that is dropped unsent means that the group ended first.
 pub(super) enum Command {
-    Join(CallToken, Box<JoinRequest>, Reply<Result<Joined, JoinRefusal>>),
-    Sync(CallToken, Box<SyncRequest>, Reply<Result<Synced, GroupError>>),
+    Join(
+        CallToken,
+        Box<JoinRequest>,
+        Reply<Result<Joined, JoinRefusal>>,
+    ),
+    Sync(
+        CallToken,
+        Box<SyncRequest>,
+        Reply<Result<Synced, GroupError>>,
+    ),
     Heartbeat(MemberRef, Reply<Result<(), GroupError>>),
     Leave(
         Vec<LeavingMember>,
@@ -131,7 +139,10 @@ impl Task {
         if idle_ends.is_some_and(|end| end <= now) {
             return None;
         }
-        let due = [idle_ends, self.core.next_deadline()].into_iter().flatten().min();
+        let due = [idle_ends, self.core.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min();
         // Something always ends: a parked call, a session, or the wait of an empty group.
         Some(due.map_or(IDLE, |due| due.saturating_since(now)))
     }
@@ -189,7 +200,10 @@ impl Task {
 
     fn end(mut self) {
         self.inner.forget(&self.name);
-        self.inner.metrics.members.add(-i64::try_from(self.published.members).unwrap_or(0));
+        self.inner
+            .metrics
+            .members
+            .add(-i64::try_from(self.published.members).unwrap_or(0));
         self.commands.close();
     }
 

@@ -47,7 +47,12 @@ async fn delete(cx: &Context, name: &GroupName) -> ErrorCode {
         Some(Ok(())) => true,
         None => false,
     };
-    match cx.node.offsets.delete_group(&offsets_tenant(cx), &name.id).await {
+    match cx
+        .node
+        .offsets
+        .delete_group(&offsets_tenant(cx), &name.id)
+        .await
+    {
         Ok(()) => ErrorCode::None,
         // It had no offsets yet.
         Err(SweepError::Unknown) if was_live => ErrorCode::None,

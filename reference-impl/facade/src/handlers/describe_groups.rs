@@ -42,7 +42,11 @@ pub async fn handle(cx: &Context, request: DescribeGroupsRequest) -> DescribeGro
         }
     }
     let ids: Vec<&str> = absent.iter().map(|(_, id)| &***id).collect();
-    let indexes = cx.node.offsets.group_indexes(&offsets_tenant(cx), &ids).await;
+    let indexes = cx
+        .node
+        .offsets
+        .group_indexes(&offsets_tenant(cx), &ids)
+        .await;
     match indexes {
         Ok(indexes) => {
             for ((place, id), index) in absent.into_iter().zip(indexes) {
@@ -60,7 +64,8 @@ pub async fn handle(cx: &Context, request: DescribeGroupsRequest) -> DescribeGro
 }
 
 fn live(id: GroupId, description: Description) -> DescribedGroup {
-    let optional = |text: Option<std::sync::Arc<str>>| text.map_or_else(StrBytes::default, |t| self::text(&t));
+    let optional =
+        |text: Option<std::sync::Arc<str>>| text.map_or_else(StrBytes::default, |t| self::text(&t));
     DescribedGroup::default()
         .with_group_id(id)
         .with_group_state(StrBytes::from_static_str(description.state.name()))

@@ -20,10 +20,16 @@ pub(super) async fn known_topics(cx: &Context, names: &[&str]) -> Vec<bool> {
     let known = |lookup: &Lookup| !matches!(lookup, Lookup::Absent | Lookup::Illegal(_));
     let view = catalogue.view(&session.scope, &session.credential).await;
     let lookups: Vec<Lookup> = names.iter().map(|name| view.lookup(name)).collect();
-    if !lookups.iter().any(|lookup| matches!(lookup, Lookup::Absent)) {
+    if !lookups
+        .iter()
+        .any(|lookup| matches!(lookup, Lookup::Absent))
+    {
         return lookups.iter().map(known).collect();
     }
-    match catalogue.fresh_view(&session.scope, &session.credential).await {
+    match catalogue
+        .fresh_view(&session.scope, &session.credential)
+        .await
+    {
         Ok(view) => names.iter().map(|name| known(&view.lookup(name))).collect(),
         Err(_) => lookups
             .iter()

@@ -39,13 +39,13 @@ pub async fn handle(cx: &Context, request: LeaveGroupRequest) -> LeaveGroupRespo
         Ok(verdicts) => verdicts,
         Err(error) => return refused(error.error_code()),
     };
-    let codes = verdicts.into_iter().map(|verdict| match verdict {
+    let mut codes = verdicts.into_iter().map(|verdict| match verdict {
         Ok(()) => ErrorCode::None,
         Err(error) => error.error_code(),
     });
     if cx.version < BATCHED {
         // The one member's verdict is the whole answer.
-        return refused(codes.last().unwrap_or(ErrorCode::UnknownMemberId));
+        return refused(codes.next_back().unwrap_or(ErrorCode::UnknownMemberId));
     }
     let members = identities
         .into_iter()

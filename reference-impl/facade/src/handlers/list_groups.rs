@@ -49,7 +49,10 @@ pub async fn handle(cx: &Context, request: ListGroupsRequest) -> ListGroupsRespo
     }
     for (id, overview) in cx.node.groups.list(&cx.session.scope) {
         let protocol_type = overview.protocol_type.as_deref().unwrap_or_default();
-        groups.insert(id.as_ref().to_owned(), (overview.state, protocol_type.to_owned()));
+        groups.insert(
+            id.as_ref().to_owned(),
+            (overview.state, protocol_type.to_owned()),
+        );
     }
     let listed = groups
         .into_iter()

@@ -120,9 +120,7 @@ pub(super) fn write_code(cx: &Context, name: &GroupName, error: &WriteError) -> 
     match error {
         WriteError::Busy => ErrorCode::CoordinatorNotAvailable,
         WriteError::NotApplied => ErrorCode::UnknownServerError,
-        WriteError::Queen(error) => {
-            upstream_errors::answer(Api::Group, cx.version, error).code
-        }
+        WriteError::Queen(error) => upstream_errors::answer(Api::Group, cx.version, error).code,
     }
 }
 

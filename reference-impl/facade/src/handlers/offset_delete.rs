@@ -88,14 +88,19 @@ async fn check(
     if !cx.node.config.admin {
         return Err(ErrorCode::GroupAuthorizationFailed);
     }
-    let topics = request.topics.iter().map(|topic| topic.name.to_string()).collect();
+    let topics = request
+        .topics
+        .iter()
+        .map(|topic| topic.name.to_string())
+        .collect();
     if let Some(subscribed) = cx.node.groups.subscriptions(&name, topics).await {
         let subscribed = subscribed.map_err(|error| error.error_code())?;
         return Ok((name, subscribed));
     }
     let tenant = offsets_tenant(cx);
     let index = cx.node.offsets.group_indexes(&tenant, &[&*name.id]).await;
-    let index = index.map_err(|error| upstream_errors::answer(Api::Group, cx.version, &error).code)?;
+    let index =
+        index.map_err(|error| upstream_errors::answer(Api::Group, cx.version, &error).code)?;
     match index.first() {
         Some(Some(_)) => Ok((name, vec![false; request.topics.len()])),
         _ => Err(ErrorCode::GroupIdNotFound),

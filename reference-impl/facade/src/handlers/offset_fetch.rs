@@ -42,9 +42,10 @@ pub async fn handle(cx: &Context, request: OffsetFetchRequest) -> OffsetFetchRes
         return OffsetFetchResponse::default().with_groups(groups);
     }
     let asked = request.topics.map(|topics| {
-        let topic = |topic: kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic| {
-            (topic.name, topic.partition_indexes)
-        };
+        let topic =
+            |topic: kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic| {
+                (topic.name, topic.partition_indexes)
+            };
         topics.into_iter().map(topic).collect()
     });
     let response = OffsetFetchResponse::default();
@@ -71,8 +72,7 @@ async fn of_group(cx: &Context, group: OffsetFetchRequestGroup) -> OffsetFetchRe
 
 /// What is committed, in the order asked.
 async fn fetch(cx: &Context, group: &GroupId, asked: &Asked) -> Result<Found, ErrorCode> {
-    let name =
-        GroupName::new(&cx.session.scope, group).map_err(|_| ErrorCode::InvalidGroupId)?;
+    let name = GroupName::new(&cx.session.scope, group).map_err(|_| ErrorCode::InvalidGroupId)?;
     let Some(asked) = asked else {
         return fetch_all(cx, &name).await;
     };
@@ -84,7 +84,9 @@ async fn fetch(cx: &Context, group: &GroupId, asked: &Asked) -> Result<Found, Er
         }
     }
     let offsets = cx.node.offsets.read(&offsets_tenant(cx), keys).await;
-    let mut offsets = offsets.map_err(|error| read_code(cx, &name, &error))?.into_iter();
+    let mut offsets = offsets
+        .map_err(|error| read_code(cx, &name, &error))?
+        .into_iter();
     let mut found = Found::new();
     for (topic, partitions) in asked {
         let mut rows = Vec::with_capacity(partitions.len());
@@ -109,7 +111,11 @@ fn key(name: &GroupName, topic: &TopicName, partition: i32) -> Option<OffsetKey>
 }
 
 async fn fetch_all(cx: &Context, name: &GroupName) -> Result<Found, ErrorCode> {
-    let all = cx.node.offsets.read_all(&offsets_tenant(cx), &name.id).await;
+    let all = cx
+        .node
+        .offsets
+        .read_all(&offsets_tenant(cx), &name.id)
+        .await;
     let all = all.map_err(|error| read_code(cx, name, &error))?;
     if all.cut {
         tracing::warn!(group = ?name.id, "a group has more offsets than one request reads");
@@ -120,7 +126,9 @@ async fn fetch_all(cx: &Context, name: &GroupName) -> Result<Found, ErrorCode> {
         .topics
         .into_iter()
         .map(|(name, rows)| {
-            let rows = rows.into_iter().map(|(partition, row)| (partition, Some(row)));
+            let rows = rows
+                .into_iter()
+                .map(|(partition, row)| (partition, Some(row)));
             (topic(name), rows.collect())
         })
         .collect())
@@ -132,9 +140,7 @@ fn read_code(cx: &Context, name: &GroupName, error: &ReadError) -> ErrorCode {
     }
     match error {
         ReadError::Busy => ErrorCode::CoordinatorNotAvailable,
-        ReadError::Queen(error) => {
-            upstream_errors::answer(Api::Group, cx.version, error).code
-        }
+        ReadError::Queen(error) => upstream_errors::answer(Api::Group, cx.version, error).code,
     }
 }
 
@@ -152,7 +158,10 @@ fn nothing(asked: Asked) -> Found {
 /// Offset and metadata as the wire carries them; no row is -1 and no metadata.
 fn parts(row: Option<OffsetRow>) -> (i64, StrBytes) {
     match row {
-        Some(row) => (row.offset, StrBytes::from_string(row.metadata.unwrap_or_default())),
+        Some(row) => (
+            row.offset,
+            StrBytes::from_string(row.metadata.unwrap_or_default()),
+        ),
         None => (-1, StrBytes::default()),
     }
 }

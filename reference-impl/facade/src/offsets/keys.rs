@@ -48,7 +48,7 @@ pub(super) fn indexed_group(key: &str) -> Option<String> {
 
 /// Topic and partition of an offset key under `prefix`. Escaping leaves no colon in a topic, so the
 /// last one is the partition's.
-pub(super) fn parse<'a>(prefix: &str, key: &'a str) -> Option<(String, i32)> {
+pub(super) fn parse(prefix: &str, key: &str) -> Option<(String, i32)> {
     let (topic, partition) = key.strip_prefix(prefix)?.rsplit_once(':')?;
     let partition = partition.parse().ok().filter(|&number: &i32| number >= 0)?;
     Some((unescape(topic), partition))
@@ -70,13 +70,21 @@ mod tests {
     #[test]
     fn a_key_beyond_queens_bound_is_none() {
         let fits = "g".repeat(MAX_KEY_BYTES - "qk:group::t:0".len());
-        assert_eq!(OffsetKey::new(&fits, "t", 0).unwrap().as_str().len(), MAX_KEY_BYTES);
+        assert_eq!(
+            OffsetKey::new(&fits, "t", 0).unwrap().as_str().len(),
+            MAX_KEY_BYTES
+        );
         assert_eq!(OffsetKey::new(&fits, "t", 10), None);
     }
 
     #[test]
     fn a_key_of_another_shape_is_none() {
-        for key in ["qk:group:g:t", "qk:group:g:t:", "qk:group:g:t:-1", "qk:group:g:t:x"] {
+        for key in [
+            "qk:group:g:t",
+            "qk:group:g:t:",
+            "qk:group:g:t:-1",
+            "qk:group:g:t:x",
+        ] {
             assert_eq!(parse("qk:group:g:", key), None, "{key}");
         }
     }

@@ -60,11 +60,23 @@ mod tests {
         let pace = Pace::new(10 * MS, 3);
         let now = Monotonic::from_origin(Duration::from_secs(5));
         let waits: Vec<Duration> = (0..5).map(|_| pace.book(now)).collect();
-        assert_eq!(waits, [0 * MS, 0 * MS, 0 * MS, 10 * MS, 20 * MS]);
+        assert_eq!(
+            waits,
+            [
+                Duration::ZERO,
+                Duration::ZERO,
+                Duration::ZERO,
+                10 * MS,
+                20 * MS
+            ]
+        );
         // After a rest the burst is whole again.
         let later = now + Duration::from_secs(1);
         let waits: Vec<Duration> = (0..4).map(|_| pace.book(later)).collect();
-        assert_eq!(waits, [0 * MS, 0 * MS, 0 * MS, 10 * MS]);
+        assert_eq!(
+            waits,
+            [Duration::ZERO, Duration::ZERO, Duration::ZERO, 10 * MS]
+        );
     }
 
     #[test]

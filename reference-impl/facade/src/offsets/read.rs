@@ -107,7 +107,11 @@ impl Offsets {
     /// [`ReadError::Queen`].
     pub async fn read_all(&self, tenant: &Tenant, group: &str) -> Result<AllOffsets, ReadError> {
         let prefix = group_prefix(group);
-        self.reader.lane(&tenant.scope).pace.turn(&*self.clock).await;
+        self.reader
+            .lane(&tenant.scope)
+            .pace
+            .turn(&*self.clock)
+            .await;
         self.reader.calls.inc();
         let scan = self
             .store
@@ -214,7 +218,10 @@ impl Reader {
             return;
         };
         self.calls.inc();
-        let keys: Vec<String> = jobs.iter().flat_map(|job| job.keys.iter().cloned()).collect();
+        let keys: Vec<String> = jobs
+            .iter()
+            .flat_map(|job| job.keys.iter().cloned())
+            .collect();
         match self.store.read(&first.credential, &keys).await {
             Ok(readout) => {
                 let mut found: BTreeMap<String, Offset> = readout

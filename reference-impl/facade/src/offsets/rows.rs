@@ -32,19 +32,39 @@ mod tests {
 
     #[test]
     fn a_row_is_what_the_contract_says() {
-        let row = OffsetRow { offset: 7, metadata: Some("m".into()), ts: 1_700_000_000_000 };
+        let row = OffsetRow {
+            offset: 7,
+            metadata: Some("m".into()),
+            ts: 1_700_000_000_000,
+        };
         let json = r#"{"offset":7,"metadata":"m","ts":1700000000000}"#;
         assert_eq!(serde_json::to_string(&row).unwrap(), json);
         assert_eq!(serde_json::from_str::<OffsetRow>(json).unwrap(), row);
-        let index = IndexRow { pt: "consumer".into(), ts: 1 };
-        assert_eq!(serde_json::to_string(&index).unwrap(), r#"{"pt":"consumer","ts":1}"#);
+        let index = IndexRow {
+            pt: "consumer".into(),
+            ts: 1,
+        };
+        assert_eq!(
+            serde_json::to_string(&index).unwrap(),
+            r#"{"pt":"consumer","ts":1}"#
+        );
     }
 
     #[test]
     fn rows_of_others_are_read_with_less_and_more_in_them() {
         let row: OffsetRow = serde_json::from_str(r#"{"offset":7,"metadata":null,"x":1}"#).unwrap();
-        assert_eq!(row, OffsetRow { offset: 7, metadata: None, ts: 0 });
+        assert_eq!(
+            row,
+            OffsetRow {
+                offset: 7,
+                metadata: None,
+                ts: 0
+            }
+        );
         assert!(serde_json::from_str::<OffsetRow>(r#"{"metadata":"m"}"#).is_err());
-        assert_eq!(serde_json::from_str::<IndexRow>("{}").unwrap(), IndexRow::default());
+        assert_eq!(
+            serde_json::from_str::<IndexRow>("{}").unwrap(),
+            IndexRow::default()
+        );
     }
 }

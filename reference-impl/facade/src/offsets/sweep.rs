@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use super::commit::{Change, Commit, WriteError};
 use super::keys::{INDEX_PREFIX, group_prefix, index_key, indexed_group, parse};
 use super::rows::IndexRow;
-use super::write::{Change, Commit, WriteError};
 use super::{OffsetKey, Offsets, Tenant};
 use crate::queen::Error;
 use crate::queen::kv::{Batch, Expect, MAX_KEY_BYTES, OnLoss, OpResult, Outcome, Row};

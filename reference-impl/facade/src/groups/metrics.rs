@@ -1,0 +1,38 @@
+//! The series of the groups of one node.
+
+use host::metrics::{Counter, Gauge, Registry};
+
+#[derive(Debug)]
+pub(super) struct Metrics {
+    pub(super) groups: Gauge,
+    pub(super) members: Gauge,
+    pub(super) rebalances: Counter,
+    pub(super) refused: Counter,
+}
+
+impl Metrics {
+    pub(super) fn new(registry: &Registry) -> Self {
+        Self {
+            groups: registry.gauge(
+                "kastellan_groups",
+                "Consumer groups this process coordinates",
+                &[],
+            ),
+            members: registry.gauge(
+                "kastellan_group_members",
+                "Members of all consumer groups",
+                &[],
+            ),
+            rebalances: registry.counter(
+                "kastellan_group_rebalances_total",
+                "Rebalances that began",
+                &[],
+            ),
+            refused: registry.counter(
+                "kastellan_groups_refused_total",
+                "Groups not made because there are too many",
+                &[],
+            ),
+        }
+    }
+}

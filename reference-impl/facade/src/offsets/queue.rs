@@ -1,0 +1,195 @@
+//! What waits to be written, and how the next call is gathered from it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use indexmap::{IndexMap, IndexSet};
+
+use super::commit::{Change, Commit, Reply};
+use super::keys::{OffsetKey, index_key};
+use super::rows::IndexRow;
+use crate::queen::kv::{Batch, Expect, MAX_OPERATIONS, OnLoss};
+use crate::queen::{Credential, Error};
+
+/// Writes that may wait in one scope; more are refused.
+const MAX_WAITING_WRITES: usize = 65_536;
+/// Bytes of keys and metadata that may wait in one scope.
+const MAX_WAITING_BYTES: usize = 32 << 20;
+/// Groups whose index row is known to be written; one of them is written again when there are more.
+const MAX_INDEXED: usize = 10_000;
+
+/// The writes of one scope that wait.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    jobs: VecDeque<Job>,
+    writes: usize,
+    bytes: usize,
+    /// Whether a task writes what waits.
+    pub(super) running: bool,
+    indexed: IndexSet<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Job {
+    credential: Credential,
+    group: Arc<str>,
+    protocol_type: Arc<str>,
+    changes: std::vec::IntoIter<(OffsetKey, Change)>,
+    /// How many changes were taken into calls.
+    taken: usize,
+    reply: Arc<Reply>,
+}
+
+/// One row of a call and who waits for it.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) write: Write,
+    pub(super) waiting: Vec<(Arc<Reply>, usize)>,
+}
+
+#[derive(Debug)]
+pub(super) enum Write {
+    Offset(Change),
+    Index(IndexRow, Arc<str>),
+}
+
+/// What goes into one call.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    pub(super) credential: Credential,
+    pub(super) entries: IndexMap<String, Entry>,
+}
+
+impl Queue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Queues a commit behind all others; gives it back when too much waits.
+    pub(super) fn push(&mut self, commit: Commit, reply: &Arc<Reply>) -> Result<(), Commit> {
+        let bytes: usize = commit.changes.iter().map(cost).sum();
+        let writes = self.writes + commit.changes.len();
+        if writes > MAX_WAITING_WRITES || self.bytes + bytes > MAX_WAITING_BYTES {
+            return Err(commit);
+        }
+        self.writes = writes;
+        self.bytes += bytes;
+        self.jobs.push_back(Job {
+            credential: commit.tenant.credential,
+            group: commit.group,
+            protocol_type: commit.protocol_type,
+            changes: commit.changes.into_iter(),
+            taken: 0,
+            reply: Arc::clone(reply),
+        });
+        Ok(())
+    }
+
+    /// The index row of `group` is written.
+    pub(super) fn indexed(&mut self, group: Arc<str>) {
+        if self.indexed.len() >= MAX_INDEXED {
+            self.indexed.swap_remove_index(0);
+        }
+        self.indexed.insert(group);
+    }
+
+    /// The next commit of `group` writes its index row again.
+    pub(super) fn forget(&mut self, group: &str) {
+        self.indexed.swap_remove(group);
+    }
+
+    /// Takes the next call's rows: in order, of the first job's credential, until the call is full.
+    pub(super) fn gather(&mut self, now_ms: i64) -> Option<Gathered> {
+        let credential = self.jobs.front()?.credential.clone();
+        let mut entries: IndexMap<String, Entry> = IndexMap::new();
+        let mut held_back: BTreeSet<Arc<str>> = BTreeSet::new();
+        let mut left = VecDeque::new();
+        while let Some(mut job) = self.jobs.pop_front() {
+            if job.credential != credential || held_back.contains(&job.group) {
+                held_back.insert(Arc::clone(&job.group));
+                left.push_back(job);
+                continue;
+            }
+            if !self.take(&mut job, &mut entries, now_ms) {
+                left.push_back(job);
+                break;
+            }
+        }
+        left.append(&mut self.jobs);
+        self.jobs = left;
+        Some(Gathered {
+            credential,
+            entries,
+        })
+    }
+
+    /// Moves the changes of `job` into `entries`; false when they are full before its end.
+    fn take(&mut self, job: &mut Job, entries: &mut IndexMap<String, Entry>, now_ms: i64) -> bool {
+        let puts = job
+            .changes
+            .as_slice()
+            .iter()
+            .any(|(_, change)| matches!(change, Change::Put(_)));
+        if puts && !self.indexed.contains(&job.group) {
+            let key = index_key(&job.group);
+            if !entries.contains_key(&key) {
+                // Room for the index row and at least one offset.
+                if entries.len() + 2 > MAX_OPERATIONS {
+                    return false;
+                }
+                let row = IndexRow {
+                    pt: job.protocol_type.as_ref().to_owned(),
+                    ts: now_ms,
+                };
+                let write = Write::Index(row, Arc::clone(&job.group));
+                let waiting = Vec::new();
+                entries.insert(key, Entry { write, waiting });
+            }
+        }
+        while let Some(next) = job.changes.as_slice().first() {
+            if entries.len() >= MAX_OPERATIONS && !entries.contains_key(next.0.as_str()) {
+                return false;
+            }
+            let Some((key, change)) = job.changes.next() else {
+                return true;
+            };
+            self.writes -= 1;
+            self.bytes -= cost_of(&key, &change);
+            let waiter = (Arc::clone(&job.reply), job.taken);
+            job.taken += 1;
+            let entry = entries.entry(key.into_string()).or_insert_with(|| Entry {
+                write: Write::Offset(Change::Delete),
+                waiting: Vec::new(),
+            });
+            entry.write = Write::Offset(change);
+            entry.waiting.push(waiter);
+        }
+        true
+    }
+}
+
+/// The call that writes these rows.
+pub(super) fn batch(entries: &IndexMap<String, Entry>) -> Result<Batch, Error> {
+    let mut batch = Batch::new();
+    for (key, entry) in entries {
+        let added = match &entry.write {
+            Write::Offset(Change::Put(row)) => batch.put_forever(key, row),
+            Write::Offset(Change::Delete) => batch.delete(key, Expect::Any, OnLoss::Skip),
+            Write::Index(row, _) => batch.put_forever(key, row),
+        };
+        added.map_err(|_| Error::Unsendable("an offset row that Queen would refuse"))?;
+    }
+    Ok(batch)
+}
+
+fn cost((key, change): &(OffsetKey, Change)) -> usize {
+    cost_of(key, change)
+}
+
+fn cost_of(key: &OffsetKey, change: &Change) -> usize {
+    let metadata = match change {
+        Change::Put(row) => row.metadata.as_ref().map_or(0, String::len),
+        Change::Delete => 0,
+    };
+    key.as_str().len() + metadata
+}
