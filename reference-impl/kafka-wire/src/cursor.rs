@@ -1,7 +1,7 @@
 //! Reads primitives from a slice without trusting it: every read is checked against what is left,
 //! nothing is copied or allocated. Used by `header` and `walk`.
 
-/// What is wrong with the bytes at [`Cursor::position`].
+/// What is wrong with bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Malformed {

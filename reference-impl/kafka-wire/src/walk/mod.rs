@@ -11,6 +11,7 @@
 
 mod engine;
 mod error;
+mod layout;
 mod place;
 
 use std::convert::Infallible;

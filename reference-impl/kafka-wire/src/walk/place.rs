@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::engine;
+use super::layout;
 use crate::schema::{Field, Kind};
 
 /// One value of a chosen role.
@@ -102,7 +102,7 @@ impl<'a> Place<'a> {
             });
             if let Some(position) = position {
                 let (before, rest) = here.fields.split_at(position);
-                return engine::decider(self, here.start, before, &rest[0]);
+                return layout::decider(self, here.start, before, &rest[0]);
             }
             scope = here.parent;
         }
