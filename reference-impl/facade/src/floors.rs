@@ -147,8 +147,7 @@ impl Floors {
             }
             None => {
                 self.scan(&state, credential).await;
-                let table = Arc::clone(&state.lock().table);
-                table
+                Arc::clone(&state.lock().table)
             }
         }
     }

@@ -14,7 +14,6 @@ use indexmap::IndexMap;
 
 use super::Shared;
 use super::push;
-use super::table::Judged;
 use super::unit::{LaneKey, Unit};
 use crate::queen::{Credential, MAX_PUSH_BYTES, MAX_PUSH_ITEMS};
 
@@ -94,7 +93,7 @@ impl Gatherer {
         let mut queue = self.lock();
         for unit in units {
             // The window's lock is taken inside the queue's: verdicts and places agree.
-            if let Judged::Push(unit) = self.shared.table.judge(now, self.lane, unit) {
+            if let Some(unit) = self.shared.table.judge(now, self.lane, unit) {
                 queue.enqueue(unit);
             }
         }

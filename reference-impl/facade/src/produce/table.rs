@@ -10,15 +10,6 @@ use tokio::sync::oneshot;
 
 use super::unit::{Failure, Outcome, Sequenced, Unit, WindowKey};
 
-/// What to do with a batch that was judged.
-#[derive(Debug)]
-pub(super) enum Judged {
-    /// Push it.
-    Push(Unit),
-    /// It was answered, or will be with another one.
-    Settled,
-}
-
 /// The windows of every producer of a node.
 #[derive(Debug)]
 pub struct Table {
@@ -55,25 +46,26 @@ impl Table {
         (inner.states.len(), inner.states.evictions())
     }
 
-    /// Judges a batch that would be pushed through `lane`, and answers it unless it's to be pushed.
-    pub(super) fn judge(&self, now: Monotonic, lane: Lane, mut unit: Unit) -> Judged {
+    /// Judges a batch that would be pushed through `lane`. Returns it when it's to be pushed; else
+    /// it's answered here, or will be with the batch it repeats.
+    pub(super) fn judge(&self, now: Monotonic, lane: Lane, mut unit: Unit) -> Option<Unit> {
         let Some(Sequenced {
             window,
             epoch,
             range,
         }) = &unit.sequenced
         else {
-            return Judged::Push(unit);
+            return Some(unit);
         };
         let mut inner = self.lock();
         let result = match inner.states.admit(now, window, lane, *epoch, *range) {
             Verdict::Admitted(ticket) => {
                 unit.ticket = Some(ticket);
-                return Judged::Push(unit);
+                return Some(unit);
             }
             Verdict::InFlight(ticket) => {
                 inner.joined.entry(ticket).or_default().push(unit.answer);
-                return Judged::Settled;
+                return None;
             }
             Verdict::Duplicate { base_offset } => Ok(base_offset),
             // Not a fault of the batch: the client tries again, in order.
@@ -90,7 +82,7 @@ impl Table {
                 throttle: unit.throttle,
             },
         );
-        Judged::Settled
+        None
     }
 
     /// Whether a batch was withdrawn since it was admitted.

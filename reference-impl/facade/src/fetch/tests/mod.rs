@@ -6,6 +6,7 @@ mod limits;
 mod offsets;
 mod refusals;
 mod sessions;
+mod versions;
 mod waiting;
 
 use std::sync::Arc;

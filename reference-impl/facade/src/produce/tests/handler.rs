@@ -5,6 +5,7 @@ use kafka_protocol::messages::{
     InitProducerIdRequest, ProduceRequest, ProduceResponse, ProducerId, TransactionalId,
 };
 use kafka_protocol::protocol::StrBytes;
+use kafka_wire::ApiKey;
 use rstest::rstest;
 
 use super::*;
@@ -233,4 +234,40 @@ async fn producer_ids_are_new_positive_and_start_at_epoch_0() {
         .with_transactional_id(Some(TransactionalId(StrBytes::from_static_str("tx"))));
     let response = handlers::init_producer_id::handle(&request(&rig.node, 4), transactional).await;
     assert_eq!((response.error_code, response.producer_id.0), (53, -1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_version_can_say_what_happened() {
+    let rig = Rig::new();
+    rig.queen.create("orders");
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    for version in versions(ApiKey::PRODUCE) {
+        let mut ok = one("orders", 0, batch());
+        ok.topic_data[0].topic_id = topic("orders").id;
+        rig.queen.script("push", [Fault::Throttled(1)]);
+        let stored = rig.response(version, ok.clone()).await;
+        assert_eq!(codes(&stored)[0].0, 0, "version {version}");
+        rig.queen.script("push", [Fault::Status(403)]);
+        let refused = rig.response(version, ok).await;
+        assert_eq!(codes(&refused), [(29, -1)], "version {version}");
+        for response in [stored, refused] {
+            let frame = crate::dispatch::encode(ApiKey::PRODUCE, version, 7, &response);
+            assert!(frame.is_ok(), "version {version}: {frame:?}");
+        }
+    }
+    for version in versions(ApiKey::INIT_PRODUCER_ID) {
+        for id in ["", "tx"] {
+            let id = Some(TransactionalId(StrBytes::from_static_str(id)));
+            let request = InitProducerIdRequest::default().with_transactional_id(id);
+            let cx = self::request(&rig.node, version);
+            let response = handlers::init_producer_id::handle(&cx, request).await;
+            let frame = crate::dispatch::encode(ApiKey::INIT_PRODUCER_ID, version, 7, &response);
+            assert!(frame.is_ok(), "version {version}: {frame:?}");
+        }
+    }
+}
+
+fn versions(key: ApiKey) -> impl Iterator<Item = i16> {
+    let window = crate::windows::WINDOWS.get(key).expect("served");
+    window.min..=window.max
 }
