@@ -7,8 +7,9 @@ use std::sync::Arc;
 use host::{Entropy, WallTime};
 use indexmap::IndexMap;
 
-use super::change::{Change, Counters, KvKey, KvRow, LaneKey, LaneRow, QueueRow};
+use super::change::{Appending, Change, Counters, KvKey, KvRow, LaneKey, LaneRow, QueueRow};
 use super::dedup::{Appended, Dedup};
+use super::id_run::IdRun;
 use super::queue_options::QueueOptions;
 use super::segment::{Packed, Segment};
 use super::state::State;
@@ -45,7 +46,7 @@ pub struct Batch<'a> {
 #[derive(Debug)]
 pub struct StagedLane {
     row: LaneRow,
-    segments: Vec<Arc<Segment>>,
+    segments: Vec<Appending>,
     dedup: Dedup,
     dedup_since_us: i64,
 }
@@ -117,12 +118,10 @@ impl<'a> Batch<'a> {
             })
     }
 
-    /// Where an id was appended, as this batch sees it. `None` too when the queue's window is off.
-    pub fn find_duplicate(&self, lane: &LaneKey, transaction_id: &str) -> Option<Appended> {
+    /// The windows in which ids of a lane are looked up, with where they begin; none when the
+    /// queue's window is off.
+    fn windows(&self, lane: &LaneKey) -> impl Iterator<Item = (&Dedup, i64)> {
         let window = self.dedup_window(lane);
-        if window == 0 {
-            return None;
-        }
         let staged = self.lanes.get(lane);
         let committed = self.state.lane(lane.tenant, &lane.queue, &lane.lane);
         let last_us = staged
@@ -130,20 +129,29 @@ impl<'a> Batch<'a> {
             .or_else(|| committed.map(|lane| lane.row.last_append_us));
         let since_us = dedup_since(append_instant(self.now, last_us), window);
         staged
-            .and_then(|staged| staged.dedup.find(transaction_id, since_us))
-            .or_else(|| committed.and_then(|lane| lane.dedup.find(transaction_id, since_us)))
+            .map(|staged| &staged.dedup)
+            .into_iter()
+            .chain(committed.map(|lane| &lane.dedup))
+            .filter(move |_| window > 0)
+            .map(move |dedup| (dedup, since_us))
     }
 
-    /// Appends records that are no duplicates. `ids` names each record's id, or is empty when all
-    /// are minted.
+    /// Where an id was appended, as this batch sees it.
+    pub fn find_duplicate(&self, lane: &LaneKey, transaction_id: &str) -> Option<Appended> {
+        self.windows(lane)
+            .find_map(|(dedup, since_us)| dedup.find(transaction_id, since_us))
+    }
+
+    /// Any id of a run was appended, as this batch sees it.
+    pub fn any_duplicate(&self, lane: &LaneKey, run: &IdRun) -> bool {
+        self.windows(lane)
+            .any(|(dedup, since_us)| dedup.overlaps(&run.first, u64::from(run.count), since_us))
+    }
+
+    /// Appends records that are no duplicates, with the ids that callers gave them.
     ///
     /// Makes the queue and the lane when they are missing. Returns the first record's place.
-    pub fn append(
-        &mut self,
-        lane: &LaneKey,
-        packed: Packed,
-        transaction_ids: &[Option<&str>],
-    ) -> Appended {
+    pub fn append(&mut self, lane: &LaneKey, packed: Packed, id_runs: Vec<IdRun>) -> Appended {
         debug_assert!(packed.count > 0);
         let queue = match self.queue(lane.tenant, &lane.queue) {
             Some(row) => row,
@@ -168,22 +176,21 @@ impl<'a> Batch<'a> {
         row.explicit_ids |= packed.explicit_ids;
         staged.dedup_since_us = dedup_since(created_us, window);
         if window > 0 {
-            for ((id, offset), nth) in transaction_ids.iter().zip(first.offset..).zip(0..) {
-                if let Some(id) = id {
-                    let at = Appended {
-                        offset,
-                        message_id: first.message_id.plus(nth),
-                    };
-                    staged.dedup.insert(id, at, created_us);
-                }
+            for run in &id_runs {
+                let at = first.plus(u64::from(run.position));
+                let count = u64::from(run.count);
+                staged.dedup.insert(&run.first, count, at, created_us);
             }
         }
-        staged.segments.push(Arc::new(Segment {
-            base_offset: first.offset,
-            created_us,
-            first_id: first.message_id,
-            packed,
-        }));
+        staged.segments.push(Appending {
+            segment: Arc::new(Segment {
+                base_offset: first.offset,
+                created_us,
+                first_id: first.message_id,
+                packed,
+            }),
+            id_runs,
+        });
         first
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::dedup::Dedup;
+use super::id_run::IdRun;
 use super::queue_options::QueueOptions;
 use super::segment::Segment;
 use crate::ids::{LaneUid, TenantId};
@@ -105,6 +106,15 @@ pub struct KvKey {
     pub key: Arc<str>,
 }
 
+/// A segment on its way into a lane.
+#[derive(Clone, Debug)]
+pub struct Appending {
+    /// The segment.
+    pub segment: Arc<Segment>,
+    /// Its callers' ids, for a start to read without the records.
+    pub id_runs: Vec<IdRun>,
+}
+
 /// Numbers that must never be drawn twice, not even across restarts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -145,7 +155,7 @@ pub enum Change {
         /// Its key in the store.
         uid: LaneUid,
         /// In offset order.
-        segments: Vec<Arc<Segment>>,
+        segments: Vec<Appending>,
         /// Ids to remember.
         dedup: Dedup,
         /// Ids appended before this instant are forgotten.

@@ -6,6 +6,7 @@ pub mod change;
 pub mod configure;
 pub mod dedup;
 pub mod groups;
+pub mod id_run;
 pub mod kv;
 pub mod park;
 pub mod push;

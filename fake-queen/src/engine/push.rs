@@ -1,11 +1,14 @@
 //! Appending what `push` brings: one segment per (queue, lane) group, duplicates left out.
 
+use bytes::Bytes;
 use indexmap::IndexMap;
 
 use super::batch::Batch;
 use super::change::LaneKey;
-use super::dedup::Appended;
+use super::dedup::{Appended, Dedup};
+use super::id_run::{IdRun, IdRuns};
 use super::segment::{Compressor, Packed, Packer, records};
+use crate::ids::{MessageId, TenantId};
 
 /// Items of one call for one lane, in request order, packed by the caller.
 #[derive(Debug)]
@@ -14,8 +17,8 @@ pub struct Group {
     pub lane: LaneKey,
     /// The records, as if none were a duplicate.
     pub packed: Packed,
-    /// Each record's id as the caller gave it; empty when the caller gave none at all.
-    pub transaction_ids: Vec<Option<Box<str>>>,
+    /// The ids that the caller gave.
+    pub id_runs: Vec<IdRun>,
 }
 
 /// What became of a group.
@@ -47,16 +50,10 @@ impl Outcome {
                 at: *at,
                 duplicate: true,
             },
-            _ => {
-                let nth = (position - before) as u64;
-                ItemOutcome {
-                    at: Appended {
-                        offset: self.first.offset.saturating_add_unsigned(nth),
-                        message_id: self.first.message_id.plus(nth),
-                    },
-                    duplicate: false,
-                }
-            }
+            _ => ItemOutcome {
+                at: self.first.plus((position - before) as u64),
+                duplicate: false,
+            },
         }
     }
 
@@ -78,13 +75,16 @@ pub struct Duplicates(Vec<(usize, Original)>);
 impl Duplicates {
     /// Looks a group's ids up, in the lane and in the group itself.
     pub fn find(batch: &Batch<'_>, group: &Group) -> Self {
-        let mut found = Vec::new();
-        if group.transaction_ids.is_empty() || batch.dedup_window(&group.lane) == 0 {
-            return Self(found);
+        if batch.dedup_window(&group.lane) == 0 || Self::none(batch, group) {
+            return Self(Vec::new());
         }
+        let mut found = Vec::new();
         let mut seen: IndexMap<&str, usize> = IndexMap::new();
-        for (position, id) in group.transaction_ids.iter().enumerate() {
-            let Some(id) = id.as_deref() else { continue };
+        let raw = unpacked(&group.packed);
+        for (position, record) in records(&raw).flatten().enumerate() {
+            let Some(id) = record.transaction_id else {
+                continue;
+            };
             let original = match seen.get(id) {
                 Some(rank) => Some(Original::InGroup(*rank)),
                 None => batch
@@ -99,6 +99,24 @@ impl Duplicates {
             }
         }
         Self(found)
+    }
+
+    /// No id repeats, found without looking at records.
+    fn none(batch: &Batch<'_>, group: &Group) -> bool {
+        let mut own = Dedup::default();
+        group.id_runs.iter().all(|run| {
+            let count = u64::from(run.count);
+            let fresh =
+                !batch.any_duplicate(&group.lane, run) && !own.overlaps(&run.first, count, 0);
+            if fresh && group.id_runs.len() > 1 {
+                let nowhere = Appended {
+                    offset: 0,
+                    message_id: MessageId::UNKNOWN,
+                };
+                own.insert(&run.first, count, nowhere, 0);
+            }
+            fresh
+        })
     }
 
     /// Some id was appended by an earlier call.
@@ -117,35 +135,25 @@ pub fn append(batch: &mut Batch<'_>, group: Group, duplicates: Duplicates) -> Ou
             .binary_search_by_key(&position, |(duplicate, _)| *duplicate)
             .is_ok()
     };
-    let ids: Vec<Option<&str>> = group
-        .transaction_ids
-        .iter()
-        .enumerate()
-        .filter(|(position, _)| !is_duplicate(*position))
-        .map(|(_, id)| id.as_deref())
-        .collect();
-    let packed = if duplicates.is_empty() {
-        group.packed
+    let (packed, id_runs) = if duplicates.is_empty() {
+        (group.packed, group.id_runs)
     } else {
         repack(&group.packed, is_duplicate)
     };
     let first = if packed.count == 0 {
         Appended {
             offset: 0,
-            message_id: crate::ids::MessageId::UNKNOWN,
+            message_id: MessageId::UNKNOWN,
         }
     } else {
-        batch.append(&group.lane, packed, &ids)
+        batch.append(&group.lane, packed, id_runs)
     };
     let duplicates = duplicates
         .into_iter()
         .map(|(position, original)| {
             let at = match original {
                 Original::Committed(at) => at,
-                Original::InGroup(rank) => Appended {
-                    offset: first.offset.saturating_add_unsigned(rank as u64),
-                    message_id: first.message_id.plus(rank as u64),
-                },
+                Original::InGroup(rank) => first.plus(rank as u64),
             };
             (position, at)
         })
@@ -153,17 +161,24 @@ pub fn append(batch: &mut Batch<'_>, group: Group, duplicates: Duplicates) -> Ou
     Outcome { first, duplicates }
 }
 
-/// The records whose positions are not left out.
-fn repack(packed: &Packed, leave_out: impl Fn(usize) -> bool) -> Packed {
-    let mut packer = Packer::default();
-    // Packed a moment ago in this process; were it damaged nothing would be appended.
-    let raw = packed.unpack().unwrap_or_default();
+/// The records whose positions are not left out, and their ids.
+fn repack(packed: &Packed, leave_out: impl Fn(usize) -> bool) -> (Packed, Vec<IdRun>) {
+    let (mut packer, mut id_runs) = (Packer::default(), IdRuns::default());
+    let raw = unpacked(packed);
     for (position, record) in records(&raw).flatten().enumerate() {
         if !leave_out(position) {
             packer.add(record.transaction_id, record.payload);
+            id_runs.add(record.transaction_id);
         }
     }
-    packer.finish(&mut Compressor::default())
+    (packer.finish(&mut Compressor::default()), id_runs.finish())
+}
+
+/// The records of a group, packed a moment ago in this process.
+fn unpacked(packed: &Packed) -> Bytes {
+    let raw = packed.unpack();
+    debug_assert!(raw.is_ok(), "what was packed unpacks");
+    raw.unwrap_or_default()
 }
 
 /// Plans a push: group by group, each on its own.
@@ -181,8 +196,8 @@ pub fn plan(batch: &mut Batch<'_>, groups: Vec<Group>) -> Vec<Outcome> {
 #[derive(Debug, Default)]
 struct Gathered {
     packer: Packer,
-    transaction_ids: Vec<Option<Box<str>>>,
-    any_id: bool,
+    id_runs: IdRuns,
+    count: usize,
 }
 
 /// Gathers items of one call into groups, in order of first appearance, and packs them.
@@ -199,7 +214,7 @@ impl Grouper {
     /// Adds an item.
     pub fn add(
         &mut self,
-        tenant: crate::ids::TenantId,
+        tenant: TenantId,
         queue: &str,
         lane: &str,
         transaction_id: Option<&str>,
@@ -224,11 +239,9 @@ impl Grouper {
         self.last = Some(at);
         let gathered = &mut self.groups[at];
         gathered.packer.add(transaction_id, payload);
-        gathered.any_id |= transaction_id.is_some();
-        self.places.push((at, gathered.transaction_ids.len()));
-        gathered
-            .transaction_ids
-            .push(transaction_id.map(Into::into));
+        gathered.id_runs.add(transaction_id);
+        self.places.push((at, gathered.count));
+        gathered.count += 1;
     }
 
     /// The groups, and for each item its group and its position there.
@@ -240,11 +253,7 @@ impl Grouper {
             .map(|(lane, gathered)| Group {
                 lane,
                 packed: gathered.packer.finish(&mut compressor),
-                transaction_ids: if gathered.any_id {
-                    gathered.transaction_ids
-                } else {
-                    Vec::new()
-                },
+                id_runs: gathered.id_runs.finish(),
             })
             .collect();
         (groups, self.places)

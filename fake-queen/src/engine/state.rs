@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use super::change::{Change, KvKey, KvRow, LaneKey, LaneRow, QueueRow};
+use super::change::{Appending, Change, KvKey, KvRow, LaneKey, LaneRow, QueueRow};
 use super::dedup::Dedup;
 use super::segment::Segment;
 use crate::ids::{LaneUid, TenantId};
@@ -234,7 +234,7 @@ impl State {
     fn append(
         &mut self,
         key: &LaneKey,
-        segments: Vec<Arc<Segment>>,
+        segments: Vec<Appending>,
         dedup: Dedup,
         dedup_since_us: i64,
     ) {
@@ -247,7 +247,7 @@ impl State {
         lane.dedup.absorb(dedup);
         let uid = lane.row.uid;
         let mut cached = Vec::new();
-        for segment in segments {
+        for Appending { segment, .. } in segments {
             debug_assert!(
                 lane.tail
                     .back()

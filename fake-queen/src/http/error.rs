@@ -3,7 +3,7 @@
 use http::StatusCode;
 
 use super::reply::Reply;
-use crate::engine::kv::parse::BadCall;
+use crate::engine::kv::rules::BadCall;
 use crate::engine::queue_options::OptionError;
 use crate::engine::writer::WriteError;
 use crate::json;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Call, kv};
 use crate::engine::kv::call::{self, Action, Operation};
-use crate::engine::kv::parse;
+use crate::engine::kv::rules;
 use crate::engine::kv::run::{self, Context};
 use crate::engine::kv::view::View;
 use crate::http::error::ApiError;
@@ -61,11 +61,11 @@ pub fn list(call: &Call<'_>) -> Result<Reply, ApiError> {
     let asked = call::Call {
         operations: vec![Operation {
             name: "getPrefix",
-            namespace: parse::namespace(&list.namespace)?,
+            namespace: rules::namespace(&list.namespace)?,
             action: Action::GetPrefix {
                 prefix: list.prefix.into(),
                 after: list.after.map(Into::into),
-                limit: parse::clamp_limit(list.limit.unwrap_or(DEFAULT_LIMIT)),
+                limit: rules::clamp_limit(list.limit.unwrap_or(DEFAULT_LIMIT)),
                 keys_only: list.keys_only,
                 include_expired: list.include_expired,
             },

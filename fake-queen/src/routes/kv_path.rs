@@ -8,7 +8,8 @@ use serde_json::value::{RawValue, to_raw_value};
 use super::Call;
 use super::kv;
 use crate::engine::kv::call::Outcome;
-use crate::engine::kv::parse::{self, Limits};
+use crate::engine::kv::parse;
+use crate::engine::kv::rules::Limits;
 use crate::http::error::ApiError;
 use crate::http::reply::Reply;
 

@@ -5,12 +5,17 @@ use uuid::Uuid;
 
 use super::bytes::{Decoder, Encoder};
 use crate::engine::change::{Counters, KvKey, KvRow, LaneRow, QueueRow};
+use crate::engine::id_run::IdRun;
 use crate::engine::queue_options::QueueOptions;
 use crate::engine::segment::{Packed, Segment};
 use crate::ids::{LaneUid, MessageId, TenantId};
 
 const EXPLICIT_IDS: u8 = 1;
 const COMPRESSED: u8 = 2;
+/// Bytes of a header without its ids.
+const HEADER_BYTES: usize = 1 + 8 + 16 + 4 + 4 + 8;
+/// Stands for more runs than a header takes.
+const RUNS_IN_BODY: u8 = 64;
 /// `expires_ms` of a row that never ends.
 const FOREVER: i64 = i64::MAX;
 
@@ -36,20 +41,6 @@ pub struct SegmentHeader {
 }
 
 impl SegmentHeader {
-    /// The header of `segment`.
-    pub fn of(segment: &Segment) -> Self {
-        Self {
-            base_offset: segment.base_offset,
-            created_us: segment.created_us,
-            first_id: segment.first_id,
-            count: segment.packed.count,
-            raw_len: segment.packed.raw_len,
-            stored_bytes: segment.packed.body.len() as u64,
-            explicit_ids: segment.packed.explicit_ids,
-            compressed: segment.packed.compressed,
-        }
-    }
-
     /// The offset behind the last record.
     pub fn end_offset(&self) -> i64 {
         self.base_offset + i64::from(self.count)
@@ -71,20 +62,6 @@ impl SegmentHeader {
         }
     }
 
-    /// The stored value; the base offset is in the key.
-    pub fn encode(&self) -> Vec<u8> {
-        let flags = if self.explicit_ids { EXPLICIT_IDS } else { 0 }
-            | if self.compressed { COMPRESSED } else { 0 };
-        Encoder::default()
-            .fixed([flags])
-            .fixed(self.created_us.to_le_bytes())
-            .fixed(self.first_id.0.to_le_bytes())
-            .fixed(self.count.to_le_bytes())
-            .fixed(self.raw_len.to_le_bytes())
-            .fixed(self.stored_bytes.to_le_bytes())
-            .finish()
-    }
-
     /// Reads it back.
     pub fn decode(base_offset: i64, value: &[u8]) -> Option<Self> {
         let mut fields = Decoder(value);
@@ -100,6 +77,61 @@ impl SegmentHeader {
             stored_bytes: fields.u64()?,
         })
     }
+}
+
+/// A segment's header as bytes: what [`SegmentHeader`] holds, then its ids. Its base offset is in
+/// the key.
+pub fn encode_header(segment: &Segment, id_runs: &[IdRun]) -> Vec<u8> {
+    let packed = &segment.packed;
+    let flags = if packed.explicit_ids { EXPLICIT_IDS } else { 0 }
+        | if packed.compressed { COMPRESSED } else { 0 };
+    let header = Encoder::default()
+        .fixed([flags])
+        .fixed(segment.created_us.to_le_bytes())
+        .fixed(segment.first_id.0.to_le_bytes())
+        .fixed(packed.count.to_le_bytes())
+        .fixed(packed.raw_len.to_le_bytes())
+        .fixed((packed.body.len() as u64).to_le_bytes());
+    let shown = u8::try_from(id_runs.len())
+        .ok()
+        .filter(|n| *n < RUNS_IN_BODY);
+    let header = header.fixed([shown.unwrap_or(RUNS_IN_BODY)]);
+    let runs = id_runs.iter().filter(|_| shown.is_some());
+    runs.fold(header, |header, run| {
+        header
+            .fixed(run.position.to_le_bytes())
+            .fixed(run.count.to_le_bytes())
+            .bytes(run.first.as_bytes())
+    })
+    .finish()
+}
+
+/// Where a segment's ids are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoredIds {
+    /// In the header.
+    Here(Vec<IdRun>),
+    /// Only with the records.
+    InBody,
+}
+
+/// Reads the ids of a header back.
+pub fn decode_ids(value: &[u8]) -> Option<StoredIds> {
+    let mut fields = Decoder(value.get(HEADER_BYTES..)?);
+    let [shown] = fields.fixed()?;
+    if shown == RUNS_IN_BODY {
+        return Some(StoredIds::InBody);
+    }
+    (0..shown)
+        .map(|_| {
+            Some(IdRun {
+                position: fields.u32()?,
+                count: fields.u32()?,
+                first: fields.text()?.into(),
+            })
+        })
+        .collect::<Option<Vec<_>>>()
+        .map(StoredIds::Here)
 }
 
 /// Counters as bytes.
@@ -263,17 +295,40 @@ mod tests {
             key: "k".into(),
         };
         assert_eq!(decode_kv_key(&encode_kv_key(&key)), Some(key));
-        let header = SegmentHeader {
-            base_offset: 4,
-            created_us: 5,
-            first_id: MessageId(6),
-            count: 7,
-            raw_len: 8,
-            stored_bytes: 9,
-            explicit_ids: true,
-            compressed: false,
+    }
+
+    #[test]
+    fn a_header_keeps_its_ids_until_they_are_many() {
+        let run = |n: u32| IdRun {
+            first: format!("id-{n}").into(),
+            position: n,
+            count: 2,
         };
-        assert_eq!(SegmentHeader::decode(4, &header.encode()), Some(header));
-        assert_eq!(SegmentHeader::decode(4, &header.encode()[..20]), None);
+        for runs in [0, 1, 63, 64, 300] {
+            let id_runs: Vec<IdRun> = (0..runs).map(run).collect();
+            let segment = Segment {
+                base_offset: 4,
+                created_us: 5,
+                first_id: MessageId(6),
+                packed: Packed {
+                    count: 7,
+                    raw_len: 8,
+                    explicit_ids: runs > 0,
+                    compressed: false,
+                    body: Bytes::from_static(b"body"),
+                },
+            };
+            let value = encode_header(&segment, &id_runs);
+            let header = SegmentHeader::decode(4, &value).unwrap();
+            assert_eq!(header.segment(b"body"), segment);
+            assert_eq!((header.stored_bytes, header.end_offset()), (4, 11));
+            let expected = if runs < 64 {
+                StoredIds::Here(id_runs)
+            } else {
+                StoredIds::InBody
+            };
+            assert_eq!(decode_ids(&value), Some(expected));
+            assert_eq!(SegmentHeader::decode(4, &value[..HEADER_BYTES - 1]), None);
+        }
     }
 }

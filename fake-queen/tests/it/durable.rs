@@ -183,3 +183,38 @@ async fn a_failing_disk_refuses_writes_and_goes_on_reading() {
         .await
         .expect("stops all the same");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_deduplication_window_survives_a_power_cut() {
+    let disk = Disk::default();
+    let before = World::new(on(&disk)).await;
+    let item =
+        |id: &str| json!({"queue": "q", "partition": "0", "payload": id, "transactionId": id});
+    // One segment whose ids count up, one with too many runs for its header.
+    let counting: Vec<Value> = (0..100)
+        .map(|n| item(&format!("AAAAAAAAAAAAAAAA{n:08}")))
+        .collect();
+    let scattered: Vec<Value> = (0..100).map(|n| item(&format!("{}-x", n * 7))).collect();
+    let mut known = Vec::new();
+    for items in [&counting, &scattered] {
+        let results = before
+            .client
+            .post("push", 201, json!({ "items": items }))
+            .await;
+        known.extend(results.as_array().unwrap().clone());
+    }
+    let after = World::new(on(&disk.after_power_cut(|_| false))).await;
+    let again: Vec<Value> = counting.into_iter().chain(scattered).rev().collect();
+    let results = after
+        .client
+        .post("push", 201, json!({ "items": again }))
+        .await;
+    for (result, known) in results.as_array().unwrap().iter().rev().zip(known) {
+        assert_eq!(result["status"], "duplicate");
+        assert_eq!(
+            (&result["offset"], &result["message_id"]),
+            (&known["offset"], &known["message_id"])
+        );
+    }
+    assert_eq!(after.client.fetch("q", "0", 0).await["highWatermark"], 200);
+}

@@ -3,5 +3,6 @@
 
 pub mod call;
 pub mod parse;
+pub mod rules;
 pub mod run;
 pub mod view;
