@@ -43,6 +43,8 @@ struct Arguments {
     seconds: u64,
 }
 
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 struct Connection(SendRequest<Full<Bytes>>);
@@ -70,7 +72,6 @@ impl Connection {
 }
 
 fn value(arguments: &Arguments) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut random = vec![0; arguments.random_bytes];
     host::os::OsEntropy.fill(&mut random);
     let encoded = arguments.value_bytes.div_ceil(3) * 4;
@@ -83,18 +84,28 @@ fn value(arguments: &Arguments) -> String {
         .collect()
 }
 
-fn body(arguments: &Arguments, lane: usize, first: u64) -> Bytes {
+/// An id as the Kafka facade names an idempotent producer's record: base64 that counts up.
+fn id(lane: usize, n: u64) -> String {
+    let digits = (0..7)
+        .rev()
+        .map(|at| ALPHABET[(n >> (6 * at)) as usize & 63] as char);
+    format!("AAAAAAAAAAAAAA{lane:03}")
+        .chars()
+        .chain(digits)
+        .collect()
+}
+
+fn body(arguments: &Arguments, values: &[String], lane: usize, first: u64) -> Bytes {
     let mut items = String::with_capacity(arguments.batch * arguments.value_bytes * 3 / 2);
-    for n in (first..).take(arguments.batch) {
+    for (n, value) in (first..).zip(values) {
         let separator = if n == first { "" } else { "," };
         let id = if arguments.ids {
-            format!(r#","transactionId":"qk:{lane}:0:{n}""#)
+            format!(r#","transactionId":"{}""#, id(lane, n))
         } else {
             String::new()
         };
         items.push_str(&format!(
-            r#"{separator}{{"queue":"bench","partition":"{lane}","payload":{{"k":null,"t":1700000000000,"v":"{}"}}{id}}}"#,
-            value(arguments),
+            r#"{separator}{{"queue":"bench","partition":"{lane}","payload":{{"k":null,"t":1700000000000,"v":"{value}"}}{id}}}"#
         ));
     }
     Bytes::from(format!(r#"{{"items":[{items}]}}"#))
@@ -107,12 +118,13 @@ async fn push(
     pushed: Arc<AtomicU64>,
 ) -> Result<()> {
     let mut connection = Connection::new(&*connector).await?;
-    let mut body_again = body(&arguments, lane, 0);
+    let values: Vec<String> = (0..arguments.batch).map(|_| value(&arguments)).collect();
+    let mut body_again = body(&arguments, &values, lane, 0);
     let until = Instant::now() + Duration::from_secs(arguments.seconds);
     let mut next = 0;
     while Instant::now() < until {
         if arguments.ids {
-            body_again = body(&arguments, lane, next);
+            body_again = body(&arguments, &values, lane, next);
         }
         connection.post("/api/v1/push", body_again.clone()).await?;
         next += arguments.batch as u64;
