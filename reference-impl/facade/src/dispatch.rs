@@ -87,11 +87,16 @@ pub async fn dispatch(cx: &Context, request: &RequestHeader) -> Result<Reply<Byt
 fn decode<M: Decodable>(request: &RequestHeader) -> Result<M, Refusal> {
     let malformed = |error: &dyn std::fmt::Display| Refusal::Malformed(error.to_string());
     let (key, version) = (request.api_key, request.api_version);
-    walk::request(key, version, &request.body, &Limits::DEFAULT).map_err(|e| malformed(&e))?;
+    let proved = walk::request(key, version, &request.body, &Limits::CLIENT);
+    let trailing = proved.map_err(|e| malformed(&e))?.trailing_bytes as usize;
     let mut body = request.body.clone();
     let message = M::decode(&mut body, request.api_version).map_err(|e| malformed(&e))?;
-    if !body.is_empty() {
-        return Err(malformed(&format!("{} bytes after the end", body.len())));
+    // The decoder must end where the walk did: a disagreement means that one of them is wrong.
+    if body.len() != trailing {
+        return Err(malformed(&format!(
+            "{} bytes after the end",
+            body.len().abs_diff(trailing)
+        )));
     }
     Ok(message)
 }
@@ -171,4 +176,81 @@ pub fn encode(
 /// The client id of a header, as the typed messages carry text.
 pub fn client_id(request: &RequestHeader) -> Option<StrBytes> {
     StrBytes::from_utf8(request.client_id_bytes()?.clone()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use host::pipe::pipe;
+    use host::shutdown::shutdown;
+    use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
+    use kafka_protocol::messages::{FetchResponse, HeartbeatResponse};
+    use kafka_wire::header::put_request_header;
+
+    use super::*;
+    use crate::config::Config;
+    use crate::context::{Node, NodeParts, Session, SessionId};
+    use crate::metrics::Metrics;
+    use crate::windows::WINDOWS;
+
+    fn context() -> Context {
+        let config = Config::local();
+        let (upstream, _) = pipe(64);
+        let (_, shutdown) = shutdown();
+        let node = Node::new(NodeParts {
+            host: host::os::host(),
+            advertised: config.advertised.clone(),
+            config: Arc::new(config),
+            upstream: Arc::new(upstream),
+            shutdown,
+            metrics: Arc::new(Metrics::default()),
+        });
+        Context {
+            received: node.host.clock.monotonic(),
+            node,
+            session: Session::new(SessionId(0), ([127, 0, 0, 1], 1).into(), None),
+            version: 0,
+            client_id: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn every_window_has_a_handler_and_no_body_skips_the_walk() {
+        let cx = context();
+        for (key, window) in WINDOWS.iter() {
+            for version in window.iter() {
+                let mut frame = BytesMut::new();
+                put_request_header(&mut frame, key, version, 1, None);
+                // No request begins with these lengths, and the shortest ones do not end here.
+                frame.put_bytes(0x7f, 64);
+                let request = RequestHeader::parse(frame.freeze()).unwrap();
+                match dispatch(&cx, &request).await {
+                    Err(Refusal::Malformed(_)) => {}
+                    Err(Refusal::NotServed) => panic!("{key} {version} has no handler"),
+                    Ok(_) => panic!("{key} {version} took garbage"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_response_is_framed_by_its_header_version() {
+        let response = HeartbeatResponse::default().with_error_code(27);
+        let old = encode(ApiKey::HEARTBEAT, 0, 7, &response).unwrap();
+        assert_eq!(old, [0, 0, 0, 6, 0, 0, 0, 7, 0, 27][..]);
+        let flexible = encode(ApiKey::HEARTBEAT, 4, 7, &response).unwrap();
+        let expected = [0, 0, 0, 12, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 27, 0];
+        assert_eq!(flexible, expected[..]);
+    }
+
+    #[test]
+    fn what_no_frame_holds_is_not_built() {
+        let records = Bytes::from(vec![0; MAX_RESPONSE_BYTES]);
+        let partition = PartitionData::default().with_records(Some(records));
+        let topic = FetchableTopicResponse::default().with_partitions(vec![partition]);
+        let response = FetchResponse::default().with_responses(vec![topic]);
+        let error = encode(ApiKey::FETCH, 4, 7, &response).unwrap_err();
+        assert!(matches!(error, EncodeError::TooLarge(size) if size > MAX_RESPONSE_BYTES));
+    }
 }

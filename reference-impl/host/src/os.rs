@@ -73,6 +73,7 @@ impl Net for OsNet {
         .boxed()
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the seam itself")]
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<BoxStream>> {
         async move { OsStream::boxed(TcpStream::connect((host, port)).await?) }.boxed()
     }
@@ -210,5 +211,59 @@ impl Entropy for OsEntropy {
             reason = "the seam itself"
         )]
         getrandom::fill(bytes).expect("the system's random generator works");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// Whether this machine has IPv6 at all; containers often have none.
+    fn has_ipv6() -> bool {
+        std::net::TcpListener::bind("[::1]:0").is_ok()
+    }
+
+    async fn reaches(host: &str, listener: &mut Box<dyn Listener>) -> bool {
+        let port = listener.local_addr().port();
+        let connecting = async {
+            let mut near = OsNet.connect(host, port).await?;
+            near.write_all(b"x").await?;
+            Ok::<_, io::Error>(near)
+        };
+        let (near, far) = tokio::join!(connecting, listener.accept());
+        let (near, mut far) = (near.unwrap(), far.unwrap());
+        let mut byte = [0];
+        far.read_exact(&mut byte).await.unwrap();
+        byte == *b"x" && near.local_addr().port() == far.peer_addr().port()
+    }
+
+    #[tokio::test]
+    async fn one_wildcard_listener_serves_both_families() {
+        let families: &[(&str, &[&str])] = match has_ipv6() {
+            true => &[("[::]:0", &["127.0.0.1", "::1"]), ("[::1]:0", &["::1"])],
+            false => &[],
+        };
+        for (addr, hosts) in [("0.0.0.0:0", &["127.0.0.1", "localhost"][..])]
+            .iter()
+            .chain(families)
+        {
+            let mut listener = OsNet.bind(addr.parse().unwrap()).await.unwrap();
+            for host in *hosts {
+                assert!(reaches(host, &mut listener).await, "{host} at {addr}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn names_resolve_to_addresses_with_the_port() {
+        let found = OsNet.resolve("localhost", 9092).await.unwrap();
+        assert!(
+            found
+                .iter()
+                .all(|addr| addr.ip().is_loopback() && addr.port() == 9092)
+        );
+        assert!(OsNet.resolve("no such name", 1).await.is_err());
     }
 }

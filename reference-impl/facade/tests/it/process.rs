@@ -1,5 +1,9 @@
 //! The process: command line, refusals, boot line, signals.
 
+// The binary as it is shipped.
+#![cfg(feature = "embedded")]
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 use std::net::TcpListener;
 use std::process::Stdio;
 use std::time::Duration;
