@@ -1,3 +1,7 @@
 //! `queen-kafka` from outside.
 
+mod data;
+mod groups;
 mod process;
+mod rig;
+mod topics;
