@@ -159,9 +159,7 @@ impl ScriptedQueen {
         let mut world = self.world();
         let lanes = world.queues.entry(queue.to_owned()).or_default();
         let lane = lanes.entry(partition.to_string()).or_default();
-        lane.records.push(Stored {
-            payload,
-        });
+        lane.records.push(Stored { payload });
         drop(world);
         self.changed.notify_waiters();
     }
