@@ -4,11 +4,12 @@
 mod list;
 mod run;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::docs;
 use crate::expectations::matches;
 use crate::spec::Spec;
 use crate::target::Kind;
@@ -40,6 +41,18 @@ enum Command {
     Run(RunArguments),
     /// Name the checks that `run` would run.
     List(Selection),
+    /// Generate the API tables of README.md and docs/, from the repository's root.
+    Docs(DocsArguments),
+}
+
+#[derive(Debug, Args)]
+struct DocsArguments {
+    /// Write nothing; fail when a page is out of date.
+    #[arg(long)]
+    check: bool,
+    /// First make the checks of this checks.jsonl the published ones.
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    publish: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -139,10 +152,26 @@ pub fn main() -> ExitCode {
     let code = match arguments.command.unwrap_or(Command::Run(arguments.run)) {
         Command::Run(run) => runtime.block_on(run::run(run)),
         Command::List(selection) => runtime.block_on(list::list(&selection)),
+        Command::Docs(docs) => generate_docs(&docs),
     };
     // Tasks that still wait for a dead node must not keep the process.
     runtime.shutdown_background();
     ExitCode::from(code)
+}
+
+fn generate_docs(arguments: &DocsArguments) -> u8 {
+    let root = Path::new(".");
+    let published = match &arguments.publish {
+        Some(from) => docs::publish(root, from),
+        None => Ok(()),
+    };
+    match published.and_then(|()| docs::generate(root, arguments.check)) {
+        Ok(()) => ALL_EXPECTED,
+        Err(error) => {
+            eprintln!("compat-matrix: {error}");
+            UNEXPECTED
+        }
+    }
 }
 
 /// Tells what is wrong with the command.

@@ -2,12 +2,13 @@
 //!
 //! A check starts as a [`spec::Spec`] (from [`probes`], [`bad_input`] or [`scenarios`]), runs with a
 //! [`cx::Cx`] against a [`target::Target`], is judged by the target's [`expectations`], and ends as a
-//! `reports::Check`. The facade is reached over its port alone, like any other broker; only the
-//! hidden `node` command links it.
+//! `reports::Check`. Checks reach the facade over its port alone, like any other broker. It is linked
+//! for its constants and to be the node that `main` turns this program into.
 
 pub mod bad_input;
 pub mod cli;
 pub mod cx;
+pub mod docs;
 pub mod drivers;
 pub mod expectations;
 pub mod probes;
@@ -16,4 +17,6 @@ pub mod runner;
 pub mod scenarios;
 pub mod spec;
 pub mod target;
+#[cfg(test)]
+mod testing;
 pub mod wire;

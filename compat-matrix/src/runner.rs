@@ -121,3 +121,6 @@ fn panic_words(panic: &(dyn Any + Send)) -> String {
         .unwrap_or_else(|| "without words".to_owned());
     format!("the check panicked: {words}")
 }
+
+#[cfg(test)]
+mod tests;

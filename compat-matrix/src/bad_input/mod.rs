@@ -1,8 +1,22 @@
-//! Hostile clients.
+//! Clients that nobody should have to suffer: what they send costs the server a bounded amount, is
+//! closed or answered in the protocol's words, and others don't notice.
+//!
+//! Each check runs its hostile client beside an honest one ([`honest`]) and reads the memory of the
+//! node from its kernel where the node is ours.
+
+mod bomb;
+mod crowd;
+mod frames;
+mod honest;
+mod silent_reader;
 
 use crate::spec::Spec;
 
 /// Every check of bad input.
 pub fn specs() -> Vec<Spec> {
-    Vec::new()
+    let mut specs = frames::specs();
+    specs.push(bomb::spec());
+    specs.push(crowd::spec());
+    specs.push(silent_reader::spec());
+    specs
 }

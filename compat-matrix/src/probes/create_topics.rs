@@ -165,12 +165,24 @@ fn cases() -> Vec<Case> {
             },
         ),
         Case::new(
-            "illegal-replication",
-            "refuses more replicas than there are brokers",
+            "replication",
+            "refuses more replicas than there are brokers, or says how many it made",
             |p| async move {
-                p.ask(request(json!([{"Name": p.unique("x"), "NumPartitions": 1, "ReplicationFactor": 1_000}])))
-                .await?
-                .is(json!({"Topics": [{"ErrorCode": "INVALID_REPLICATION_FACTOR"}]}))
+                let name = fresh(&p);
+                let topic = json!({"Name": name, "NumPartitions": 1, "ReplicationFactor": 1_000});
+                let answer = p.ask(request(json!([topic]))).await?;
+                answer.is(json!({"Topics": [{
+                    "ErrorCode": "INVALID_REPLICATION_FACTOR | NONE",
+                }]}))?;
+                p.cx.record.fact(
+                    "asked for 1,000 replicas",
+                    answer.first_code().unwrap_or("NONE".into()),
+                );
+                if answer.first_code().is_some() {
+                    return Ok(());
+                }
+                let brokers = p.metadata(&name).await?.at("Brokers")?.list().len();
+                answer.is(json!({"Topics": [{"ReplicationFactor": brokers}]}))
             },
         ),
         Case::new(

@@ -16,6 +16,8 @@ mod stage;
 
 mod configs;
 
+mod acls;
+
 mod alter_configs;
 mod api_versions;
 mod create_partitions;
@@ -51,6 +53,7 @@ use reports::Window;
 
 pub use case::{Api, Case};
 pub use probe::{Answer, Probe};
+pub use stage::{Member, Topic, encode_batch};
 
 use serde_json::json;
 
@@ -60,6 +63,9 @@ use crate::spec::{Spec, Stop, Verdict, WIRE};
 /// Every API that has probes.
 pub fn apis() -> Vec<Api> {
     vec![
+        acls::describe(),
+        acls::create(),
+        acls::delete(),
         alter_configs::api(),
         api_versions::api(),
         create_partitions::api(),
@@ -195,63 +201,6 @@ fn unknown_version(key: ApiKey, version: i16, known: VersionRange) -> Spec {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use kafka_wire::{ApiKey, schema};
-    use reports::Window;
-
-    use super::{apis, id_of, specs};
-
-    fn all_that_the_schema_knows() -> Vec<Window> {
-        ApiKey::ALL
-            .iter()
-            .filter_map(|key| {
-                let versions = schema::request(*key)?.versions;
-                Some(Window {
-                    key: key.0,
-                    name: key.to_string(),
-                    min: versions.min,
-                    max: versions.max,
-                })
-            })
-            .collect()
-    }
-
-    #[test]
-    fn ids_are_unique_and_readable() {
-        assert_eq!(
-            id_of(ApiKey::OFFSET_FOR_LEADER_EPOCH),
-            "wire/offset-for-leader-epoch"
-        );
-        let specs = specs(&all_that_the_schema_knows());
-        let ids: BTreeSet<&str> = specs.iter().map(|spec| spec.id.as_str()).collect();
-        assert_eq!(ids.len(), specs.len());
-    }
-
-    #[test]
-    fn every_sample_fits_every_version_it_is_sent_in() {
-        for api in apis() {
-            let request = schema::request(api.key).expect("a probe's API is in the schema");
-            for version in request.versions.iter() {
-                crate::wire::codec::encode(request, version, &(api.sample)())
-                    .unwrap_or_else(|error| panic!("{} v{version}: {error}", api.key));
-            }
-        }
-    }
-
-    #[test]
-    fn every_case_has_versions_to_run_in() {
-        for api in apis() {
-            let request = schema::request(api.key).expect("a probe's API is in the schema");
-            for case in &api.cases {
-                assert!(
-                    case.versions.intersect(request.versions).is_some(),
-                    "{} {} never runs",
-                    api.key,
-                    case.name
-                );
-            }
-        }
-    }
-}
+mod table_tests;
+#[cfg(test)]
+mod tests;

@@ -34,6 +34,7 @@ pub struct Probe {
     pub version: i16,
     legal: &'static [ErrorCode],
     pub(super) advertised: Arc<[Window]>,
+    pub(super) bootstrap: String,
     shared: Arc<Shared>,
 }
 
@@ -62,24 +63,62 @@ impl Probe {
         legal: &'static [ErrorCode],
         advertised: Arc<[Window]>,
     ) -> Self {
-        let address = cx.bootstrap().to_owned();
+        let bootstrap = cx.bootstrap().to_owned();
+        Self::starting_at(cx, bootstrap, key, version, legal, advertised)
+    }
+
+    fn starting_at(
+        cx: Cx,
+        bootstrap: String,
+        key: ApiKey,
+        version: i16,
+        legal: &'static [ErrorCode],
+        advertised: Arc<[Window]>,
+    ) -> Self {
         Self {
             cx,
             key,
             version,
             legal,
             advertised,
+            bootstrap: bootstrap.clone(),
             shared: Arc::new(Shared {
-                address: Mutex::new(address),
+                address: Mutex::new(bootstrap),
                 connection: Mutex::new(None),
                 correlation: AtomicI32::new(1),
             }),
         }
     }
 
+    /// A probe of another node than the shared one, for checks with nodes of their own.
+    pub fn at(
+        cx: Cx,
+        bootstrap: &str,
+        key: ApiKey,
+        version: i16,
+        advertised: Arc<[Window]>,
+    ) -> Self {
+        Self::starting_at(cx, bootstrap.to_owned(), key, version, &[], advertised)
+    }
+
+    /// Header and body of a request, for clients that are not honest.
+    ///
+    /// # Errors
+    ///
+    /// A request that does not fit the schema.
+    pub fn request_frame(
+        &self,
+        key: ApiKey,
+        version: i16,
+        request: &Json,
+    ) -> Result<Vec<u8>, Stop> {
+        self.frame(key, version, request).map(|sent| sent.bytes)
+    }
+
     pub(super) fn with_own_connection(&self) -> Self {
-        Self::new(
+        Self::starting_at(
             self.cx.clone(),
+            self.bootstrap.clone(),
             self.key,
             self.version,
             self.legal,

@@ -76,8 +76,7 @@ impl Probe {
     ///
     /// As [`Probe::stage_at`].
     pub async fn stage(&self, key: ApiKey, request: Json) -> Result<Answer, Stop> {
-        let address = self.cx.bootstrap().to_owned();
-        self.stage_at(&address, key, request).await
+        self.stage_at(&self.bootstrap, key, request).await
     }
 
     /// The newest version of an API that both sides know.
@@ -178,6 +177,29 @@ impl Probe {
         first_timestamp: i64,
     ) -> Result<i64, Stop> {
         let records = batch(count, first_timestamp, BatchOptions::default())?;
+        self.append_records(topic, partition, records).await
+    }
+
+    /// Appends a batch as it is. Answers the first offset.
+    ///
+    /// # Errors
+    ///
+    /// What the server says.
+    pub async fn append_batch(
+        &self,
+        topic: &Topic,
+        partition: i32,
+        batch: &[u8],
+    ) -> Result<i64, Stop> {
+        self.append_records(topic, partition, hex(batch)).await
+    }
+
+    async fn append_records(
+        &self,
+        topic: &Topic,
+        partition: i32,
+        records: Json,
+    ) -> Result<i64, Stop> {
         let route = self.route().await;
         let answer = self
             .stage_at(

@@ -4,8 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::time::timeout;
 
 /// The largest answer that is read. No check asks for more than 64 MiB.
@@ -78,27 +79,33 @@ impl Connection {
 
     /// Waits for a frame, a close, or the end of `within`.
     pub async fn reply(&mut self, within: Duration) -> Reply {
-        match timeout(within, self.read_frame()).await {
-            Ok(Ok(frame)) => Reply::Frame(frame),
-            Ok(Err(error)) => Reply::Closed(closing_words(&error)),
-            Err(_) => Reply::Silence,
-        }
+        reply(&mut self.stream, within).await
     }
 
-    async fn read_frame(&mut self) -> io::Result<Bytes> {
-        let length = self.stream.read_i32().await?;
-        let length = usize::try_from(length)
-            .ok()
-            .filter(|length| *length <= MAX_ANSWER_BYTES)
-            .ok_or_else(|| {
-                io::Error::new(
-                    io::ErrorKind::InvalidData,
-                    format!("an answer that says it has {length} bytes"),
-                )
-            })?;
-        let mut frame = vec![0; length];
-        self.stream.read_exact(&mut frame).await?;
-        Ok(frame.into())
+    /// Both halves, for a client that sends while it reads.
+    pub fn split(&mut self) -> (Reader<'_>, Writer<'_>) {
+        let (reader, writer) = self.stream.split();
+        (Reader(reader), Writer(writer))
+    }
+
+    /// Reads and drops whatever comes until the other side closes or `within` is over.
+    pub async fn read_to_end(&mut self, within: Duration) -> ReadToEnd {
+        let mut read = ReadToEnd {
+            bytes: 0,
+            closed: false,
+        };
+        let mut buffer = vec![0; 64 * 1024];
+        let reading = async {
+            loop {
+                match self.stream.read(&mut buffer).await {
+                    Ok(0) | Err(_) => break,
+                    Ok(count) => read.bytes += count,
+                }
+            }
+        };
+        let closed = timeout(within, reading).await.is_ok();
+        read.closed = closed;
+        read
     }
 
     /// Whether `bootstrap` answers an ApiVersions v0 request, which every Kafka does.
@@ -123,6 +130,65 @@ impl Connection {
             Reply::Silence => Err("it accepts connections but does not answer".into()),
         }
     }
+}
+
+/// The half of a connection that reads.
+#[derive(Debug)]
+pub struct Reader<'a>(ReadHalf<'a>);
+
+/// The half of a connection that sends.
+#[derive(Debug)]
+pub struct Writer<'a>(WriteHalf<'a>);
+
+/// What came before the end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadToEnd {
+    /// How much.
+    pub bytes: usize,
+    /// Whether the end came.
+    pub closed: bool,
+}
+
+impl Reader<'_> {
+    /// As [`Connection::reply`].
+    pub async fn reply(&mut self, within: Duration) -> Reply {
+        reply(&mut self.0, within).await
+    }
+}
+
+impl Writer<'_> {
+    /// As [`Connection::send_raw`].
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub async fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_all(bytes).await
+    }
+}
+
+async fn reply(stream: &mut (impl AsyncRead + Unpin), within: Duration) -> Reply {
+    match timeout(within, read_frame(stream)).await {
+        Ok(Ok(frame)) => Reply::Frame(frame),
+        Ok(Err(error)) => Reply::Closed(closing_words(&error)),
+        Err(_) => Reply::Silence,
+    }
+}
+
+async fn read_frame(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Bytes> {
+    let length = stream.read_i32().await?;
+    let length = usize::try_from(length)
+        .ok()
+        .filter(|length| *length <= MAX_ANSWER_BYTES)
+        .ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("an answer that says it has {length} bytes"),
+            )
+        })?;
+    let mut frame = vec![0; length];
+    stream.read_exact(&mut frame).await?;
+    Ok(frame.into())
 }
 
 fn closing_words(error: &io::Error) -> String {

@@ -5,5 +5,5 @@ mod connection;
 mod negotiate;
 pub mod opinion;
 
-pub use connection::{ANSWER_WITHIN, Connection, Reply};
+pub use connection::{ANSWER_WITHIN, Connection, ReadToEnd, Reader, Reply, Writer};
 pub use negotiate::advertised;
