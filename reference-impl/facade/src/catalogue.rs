@@ -233,14 +233,6 @@ impl Catalogue {
             trouble: None,
         })
     }
-
-    /// Makes the next reader ask Queen again.
-    pub fn expire(&self, scope: &Scope) {
-        let state = self.inner.state(scope);
-        let mut current = state.lock();
-        current.read_at = None;
-        current.failure = None;
-    }
 }
 
 impl Inner {
