@@ -4,6 +4,9 @@
 //! JSON lines over the standard streams of a child. What a session saw its client send (API and
 //! version) goes to the check's record, because a report shows versions that were really used.
 
+pub mod librdkafka;
+pub mod protocol;
+
 use std::fmt;
 
 use futures::future::BoxFuture;

@@ -2,9 +2,160 @@
 //!
 //! [`specs`] is the only way in: it crosses each scenario with each driver.
 
-use crate::spec::Spec;
+mod admin;
+mod client;
+mod consume;
+mod faults;
+mod groups;
+mod offsets;
+mod produce;
+mod scale;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kafka_wire::ApiKey;
+
+use self::client::Client;
+use crate::cx::Cx;
+use crate::drivers::Driver;
+use crate::drivers::librdkafka::Librdkafka;
+use crate::spec::{DEFAULT_TIME_OUT, Lane, Spec, Stop, Verdict};
+use crate::target::Node;
 
 /// Every scenario with every driver.
 pub fn specs() -> Vec<Spec> {
-    Vec::new()
+    let drivers: Vec<Arc<dyn Driver>> = vec![Arc::new(Librdkafka::new())];
+    drivers
+        .iter()
+        .flat_map(|driver| all().into_iter().map(|scenario| scenario.with(driver)))
+        .collect()
+}
+
+fn all() -> Vec<Scenario> {
+    [
+        produce::scenarios(),
+        consume::scenarios(),
+        groups::scenarios(),
+        offsets::scenarios(),
+        admin::scenarios(),
+        scale::scenarios(),
+        faults::scenarios(),
+    ]
+    .concat()
+}
+
+/// One behaviour, whatever the client.
+#[derive(Clone)]
+struct Scenario {
+    /// The last part of the check's id.
+    name: &'static str,
+    title: &'static str,
+    apis: &'static [ApiKey],
+    kips: &'static [u16],
+    lane: Lane,
+    within: Duration,
+    run: Arc<dyn Fn(Env) -> BoxFuture<'static, Verdict> + Send + Sync>,
+}
+
+impl Scenario {
+    fn new<F, R>(name: &'static str, title: &'static str, apis: &'static [ApiKey], run: F) -> Self
+    where
+        F: Fn(Env) -> R + Send + Sync + 'static,
+        R: Future<Output = Verdict> + Send + 'static,
+    {
+        Self {
+            name,
+            title,
+            apis,
+            kips: &[],
+            lane: Lane::Shared,
+            within: DEFAULT_TIME_OUT,
+            run: Arc::new(move |env| run(env).boxed()),
+        }
+    }
+
+    const fn kips(mut self, kips: &'static [u16]) -> Self {
+        self.kips = kips;
+        self
+    }
+
+    const fn on_its_own_node(mut self) -> Self {
+        self.lane = Lane::OwnNode;
+        self
+    }
+
+    const fn within(mut self, seconds: u64) -> Self {
+        self.within = Duration::from_secs(seconds);
+        self
+    }
+
+    fn with(self, driver: &Arc<dyn Driver>) -> Spec {
+        let client = driver.client();
+        let stem = client.split(' ').next().unwrap_or(&client).to_owned();
+        let driver = Arc::clone(driver);
+        let run = self.run;
+        Spec::new(
+            format!("scenario/{stem}/{}", self.name),
+            self.title,
+            client,
+            move |cx| {
+                run(Env {
+                    cx,
+                    driver: Arc::clone(&driver),
+                })
+            },
+        )
+        .apis(self.apis.iter().copied())
+        .kips(self.kips.iter().copied())
+        .lane(self.lane)
+        .within(self.within)
+    }
+}
+
+/// What a scenario works with.
+#[derive(Clone, Debug)]
+struct Env {
+    cx: Cx,
+    driver: Arc<dyn Driver>,
+}
+
+impl Env {
+    /// A client of the shared node.
+    async fn client(&self) -> Result<Client, Stop> {
+        Client::open(&self.cx, self.driver.as_ref(), self.cx.bootstrap()).await
+    }
+
+    /// A client of another node.
+    async fn client_of(&self, node: &Node) -> Result<Client, Stop> {
+        Client::open(&self.cx, self.driver.as_ref(), node.bootstrap()).await
+    }
+
+    /// A new topic that only this scenario knows, and the client that made it.
+    async fn topic(&self, partitions: i32) -> Result<(Client, String), Stop> {
+        let mut client = self.client().await?;
+        let topic = self.cx.unique("topic");
+        client.create_topic(&topic, partitions, &[]).await?;
+        Ok((client, topic))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::specs;
+
+    #[test]
+    fn there_are_at_least_forty_scenarios_and_each_is_named_once_and_names_its_apis() {
+        let specs = specs();
+        assert!(specs.len() >= 40, "{}", specs.len());
+        let ids: BTreeSet<_> = specs.iter().map(|spec| &spec.id).collect();
+        assert_eq!(ids.len(), specs.len());
+        for spec in &specs {
+            assert!(!spec.apis.is_empty(), "{}", spec.id);
+        }
+    }
 }

@@ -88,6 +88,7 @@ impl Metrics {
         series.sent_bytes.add(body.len() as u64);
         let unlimited = Limits {
             max_elements: u32::MAX,
+            ..Limits::DEFAULT
         };
         let mut codes = Codes::default();
         // Our own encoder's bytes; a defect there is a failing test, not a missing count.

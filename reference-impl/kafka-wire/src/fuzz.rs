@@ -56,6 +56,7 @@ pub fn body(input: &[u8]) {
     };
     let limits = Limits {
         max_elements: 1 << 12,
+        ..Limits::DEFAULT
     };
     let walked = walk::visit(message, version, body, &limits, &mut NoVisitor);
     let mut before = Tally::default();
@@ -104,6 +105,7 @@ pub fn body(input: &[u8]) {
 pub fn blob(input: &[u8]) {
     let limits = Limits {
         max_elements: 1 << 12,
+        ..Limits::DEFAULT
     };
     for message in [
         schema::CONSUMER_PROTOCOL_SUBSCRIPTION,

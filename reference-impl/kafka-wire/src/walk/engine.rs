@@ -118,7 +118,7 @@ pub(super) fn run<V: Visitor>(
     let outcome = walker
         .structure(None, message.fields)
         .and_then(|()| match end {
-            End::Exact if walker.cursor.remaining() > 0 => {
+            End::Exact if clamp(walker.cursor.remaining()) > limits.max_trailing_bytes => {
                 Err(Malformed::Trailing(clamp(walker.cursor.remaining())).into())
             }
             _ => Ok(()),
@@ -126,6 +126,7 @@ pub(super) fn run<V: Visitor>(
     match outcome {
         Ok(()) => Ok(Summary {
             elements: walker.elements,
+            trailing_bytes: clamp(walker.cursor.remaining()),
         }),
         Err(Halt::Stopped(stop)) => Err(VisitError::Stopped(stop)),
         Err(Halt::Malformed(what)) => {

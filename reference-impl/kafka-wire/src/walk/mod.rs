@@ -1,6 +1,7 @@
 //! Proves a body well-formed before anything is allocated for it: every declared length fits in the
 //! frame, nulls stand only where the schema allows them, strings are UTF-8, tagged fields ascend and
-//! have the size they declare, and the frame ends where the schema ends.
+//! have the size they declare, and the frame ends where the schema ends (or, where
+//! [`Limits::max_trailing_bytes`] allows it, says how much is left).
 //!
 //! Walking allocates nothing. Recursion follows the schema, which is finite and at most
 //! [`MAX_DEPTH`] deep, never the bytes. Cost is one step per field present, plus reading the
@@ -35,6 +36,13 @@ pub struct Limits {
     /// about 50 to 250 bytes when the message is decoded, however few bytes it takes on the wire.
     /// Arrays of numbers are not counted: they do not grow.
     pub max_elements: u32,
+    /// Bytes that may follow the end of a message.
+    ///
+    /// Apache Kafka reads what its schema names and ignores what is left, and a client that people
+    /// run depends on it: librdkafka 2.x leaves three bytes behind a Metadata request (version 9 and
+    /// up) for all topics. Doors tolerate what comes from clients; whoever forwards a body forwards
+    /// them too.
+    pub max_trailing_bytes: u32,
 }
 
 impl Limits {
@@ -42,11 +50,19 @@ impl Limits {
     /// (a fetch of 100,000 partitions), at most some 250 MB decoded.
     pub const DEFAULT: Limits = Limits {
         max_elements: 1 << 20,
+        max_trailing_bytes: 0,
+    };
+
+    /// [`Limits::DEFAULT`] for requests of clients, which may have bytes left behind their end.
+    pub const CLIENT: Limits = Limits {
+        max_trailing_bytes: u32::MAX,
+        ..Limits::DEFAULT
     };
 
     /// Before authentication: ApiVersions and SASL messages hold a few hundred elements at most.
     pub const UNAUTHENTICATED: Limits = Limits {
         max_elements: 1 << 10,
+        max_trailing_bytes: u32::MAX,
     };
 }
 
@@ -61,6 +77,8 @@ impl Default for Limits {
 pub struct Summary {
     /// Elements of arrays, and unknown tagged fields, as [`Limits::max_elements`] counts them.
     pub elements: u32,
+    /// Bytes behind the end of the message, at most [`Limits::max_trailing_bytes`].
+    pub trailing_bytes: u32,
 }
 
 /// Proves the body of a request well-formed.

@@ -17,7 +17,7 @@ use proptest::prelude::*;
 
 use super::golden::{self, Golden, Owned, Side};
 use super::random::{self, Dice};
-use super::walk::{Everything, visit};
+use super::walk::{ALL_TOPICS_OF_LIBRDKAFKA, Everything, visit};
 
 /// An editor out of a function.
 struct By<F>(RoleSet, F);
@@ -455,4 +455,12 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn what_a_client_leaves_behind_the_end_is_forwarded_too() {
+    let body = Bytes::from_static(ALL_TOPICS_OF_LIBRDKAFKA);
+    let mut keep = by(&[Role::Topic], |_| Ok::<_, ()>(Edit::Keep));
+    let spliced = splice::request(ApiKey::METADATA, 13, &body, &Limits::CLIENT, &mut keep);
+    assert_eq!(spliced.expect("well-formed").to_bytes(), body);
 }

@@ -121,6 +121,28 @@ fn a_frame_cut_at_any_byte_is_refused() {
     }
 }
 
+/// What librdkafka 2.12.1 sends behind the header to ask for all topics in Metadata 9 to 13: it
+/// reserves four bytes for the array's length and keeps them all, where one says null.
+pub const ALL_TOPICS_OF_LIBRDKAFKA: &[u8] = &[0, 0, 0, 0, 0, 0, 0];
+
+#[test]
+fn what_a_client_leaves_behind_the_end_is_told() {
+    for version in 9..=13 {
+        let walk =
+            |limits| walk::request(ApiKey::METADATA, version, ALL_TOPICS_OF_LIBRDKAFKA, limits);
+        // Versions 9 and 10 have one more flag.
+        let left = if version <= 10 { 2 } else { 3 };
+        assert_eq!(
+            walk(&Limits::DEFAULT).unwrap_err().malformed(),
+            Some(Malformed::Trailing(left))
+        );
+        assert_eq!(
+            walk(&Limits::CLIENT).map(|seen| seen.trailing_bytes),
+            Ok(left)
+        );
+    }
+}
+
 #[test]
 fn a_byte_behind_the_end_is_refused() {
     for golden in golden::all()
@@ -245,7 +267,10 @@ fn known_tags_have_the_size_they_declare_and_the_version_they_belong_to() {
     let good = fetch_v12(&[1, 0, 4, 4, b'a', b'b', b'c']);
     assert_eq!(
         walk::request(ApiKey::FETCH, 12, &good, &Limits::DEFAULT),
-        Ok(Summary { elements: 0 })
+        Ok(Summary {
+            elements: 0,
+            trailing_bytes: 0
+        })
     );
     let long = fetch_v12(&[1, 0, 5, 4, b'a', b'b', b'c', 0]);
     assert_eq!(
@@ -270,14 +295,23 @@ fn known_tags_have_the_size_they_declare_and_the_version_they_belong_to() {
 
 #[test]
 fn elements_and_unknown_tags_are_counted_against_the_limit() {
-    let limits = Limits { max_elements: 3 };
+    let limits = Limits {
+        max_elements: 3,
+        ..Limits::DEFAULT
+    };
     let topics = |count: u8| {
         let mut body = vec![0, 0, 0, count];
         body.extend([0, 1, b'a'].repeat(count.into()));
         body
     };
     let walked = |count| walk::request(ApiKey::METADATA, 1, &topics(count), &limits);
-    assert_eq!(walked(3), Ok(Summary { elements: 3 }));
+    assert_eq!(
+        walked(3),
+        Ok(Summary {
+            elements: 3,
+            trailing_bytes: 0
+        })
+    );
     assert_eq!(
         walked(4).unwrap_err().malformed(),
         Some(Malformed::TooManyElements(3))
@@ -287,7 +321,13 @@ fn elements_and_unknown_tags_are_counted_against_the_limit() {
         body.extend((0..count).flat_map(|tag| [tag, 0]));
         walk::request(ApiKey::METADATA, 9, &body, &limits)
     };
-    assert_eq!(tagged(3), Ok(Summary { elements: 3 }));
+    assert_eq!(
+        tagged(3),
+        Ok(Summary {
+            elements: 3,
+            trailing_bytes: 0
+        })
+    );
     assert_eq!(
         tagged(4).unwrap_err().malformed(),
         Some(Malformed::TooManyElements(3))

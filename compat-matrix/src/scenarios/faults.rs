@@ -1,0 +1,220 @@
+//! Servers that die, stop and stall while clients work.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kafka_wire::ApiKey;
+
+use super::client::{Client, from_start, number};
+use super::{Env, Scenario};
+use crate::drivers::protocol::Place;
+use crate::spec::{Verdict, ensure, expect_eq};
+use crate::target::Node;
+
+pub(super) fn scenarios() -> Vec<Scenario> {
+    vec![
+        Scenario::new(
+            "fault-killed-under-load",
+            "Killed and restarted under an idempotent producer: what was acknowledged is there once",
+            &[
+                ApiKey::INIT_PRODUCER_ID,
+                ApiKey::PRODUCE,
+                ApiKey::FETCH,
+                ApiKey::METADATA,
+            ],
+            killed_under_load,
+        )
+        .on_its_own_node()
+        .within(90),
+        Scenario::new(
+            "fault-durable-restart",
+            "Records, commits and settings outlive a kill",
+            &[
+                ApiKey::PRODUCE,
+                ApiKey::FETCH,
+                ApiKey::OFFSET_COMMIT,
+                ApiKey::OFFSET_FETCH,
+                ApiKey::DESCRIBE_CONFIGS,
+            ],
+            durable_restart,
+        )
+        .on_its_own_node()
+        .within(60),
+        Scenario::new(
+            "fault-group-over-restart",
+            "A group goes on after its server was stopped and started again",
+            &[
+                ApiKey::JOIN_GROUP,
+                ApiKey::HEARTBEAT,
+                ApiKey::OFFSET_FETCH,
+                ApiKey::FETCH,
+            ],
+            group_over_restart,
+        )
+        .on_its_own_node()
+        .within(90),
+        Scenario::new(
+            "fault-stalled-server",
+            "A server that stands still for two seconds loses and repeats nothing",
+            &[ApiKey::PRODUCE, ApiKey::FETCH],
+            stalled_server,
+        )
+        .on_its_own_node()
+        .within(60),
+    ]
+}
+
+/// Reads `topic` from its start until it is silent and says how often each number is there.
+async fn count(
+    reader: &mut Client,
+    topic: &str,
+    partitions: i32,
+) -> Result<BTreeMap<u64, usize>, crate::spec::Stop> {
+    reader.reader(from_start(topic, partitions)).await?;
+    let mut times = BTreeMap::new();
+    loop {
+        reader.pump(2_000, 50_000).await?;
+        let records = reader.take_records();
+        if records.is_empty() {
+            return Ok(times);
+        }
+        for record in &records {
+            *times.entry(number(record)?).or_default() += 1;
+        }
+    }
+}
+
+/// Demands that each of `0..sent` is there exactly once.
+fn each_once(times: &BTreeMap<u64, usize>, sent: u64) -> Verdict {
+    for n in 0..sent {
+        expect_eq(
+            &format!("how often {n} is stored"),
+            &1,
+            &times.get(&n).copied().unwrap_or_default(),
+        )?;
+    }
+    expect_eq("distinct numbers", &sent, &(times.len() as u64))
+}
+
+const PATIENT: &[(&str, &str)] = &[
+    ("enable.idempotence", "true"),
+    ("linger.ms", "1"),
+    ("retry.backoff.ms", "50"),
+    ("reconnect.backoff.ms", "50"),
+    ("reconnect.backoff.max.ms", "200"),
+];
+
+async fn killed_under_load(env: Env) -> Verdict {
+    let node = env.cx.own_node(&[]).await?;
+    let mut client = env.client_of(&node).await?;
+    client.create_topic("load", 2, &[]).await?;
+    client.producer(PATIENT).await?;
+    const PER_ROUND: u64 = 4_000;
+    const ROUNDS: u64 = 5;
+    for round in 0..ROUNDS {
+        let partition = i32::try_from(round % 2).unwrap_or_default();
+        let sending = client.produce_numbers("load", Some(partition), round * PER_ROUND, PER_ROUND);
+        let killing = kill_and_start(&node, Duration::from_millis(15 + round * 20));
+        let (sent, killed) = tokio::join!(sending, killing);
+        killed?;
+        sent?;
+    }
+    let mut reader = env.client_of(&node).await?;
+    let times = count(&mut reader, "load", 2).await?;
+    each_once(&times, PER_ROUND * ROUNDS)
+}
+
+async fn kill_and_start(node: &Node, after: Duration) -> Verdict {
+    tokio::time::sleep(after).await;
+    node.kill().await?;
+    node.start().await
+}
+
+async fn durable_restart(env: Env) -> Verdict {
+    let node = env.cx.own_node(&[]).await?;
+    {
+        let mut client = env.client_of(&node).await?;
+        client
+            .create_topic("kept", 1, &[("retention.ms", "7200000")])
+            .await?;
+        client.producer(&[]).await?;
+        client.produce_numbers("kept", Some(0), 0, 1_000).await?;
+        client.consumer(&[("group.id", "kept-group")]).await?;
+        client
+            .commit(Some(vec![Place::new("kept", 0, 321)]))
+            .await?;
+    }
+    node.kill().await?;
+    node.start().await?;
+    let mut client = env.client_of(&node).await?;
+    let times = count(&mut client, "kept", 1).await?;
+    each_once(&times, 1_000)?;
+    let mut group = env.client_of(&node).await?;
+    group.consumer(&[("group.id", "kept-group")]).await?;
+    let found = group.committed(vec![Place::new("kept", 0, 0)]).await?;
+    expect_eq("committed", &321, &found[0].offset)?;
+    let config = group.topic_config("kept").await?;
+    expect_eq(
+        "retention.ms",
+        &Some(&Some("7200000".to_owned())),
+        &config.entries.get("retention.ms"),
+    )
+}
+
+async fn group_over_restart(env: Env) -> Verdict {
+    let node = env.cx.own_node(&[]).await?;
+    let mut producer = env.client_of(&node).await?;
+    producer.create_topic("work", 2, &[]).await?;
+    producer.producer(PATIENT).await?;
+    let mut member = env.client_of(&node).await?;
+    member
+        .member(
+            "workers",
+            &["work"],
+            &[
+                ("reconnect.backoff.ms", "50"),
+                ("reconnect.backoff.max.ms", "200"),
+            ],
+        )
+        .await?;
+    producer.produce_numbers("work", None, 0, 500).await?;
+    let before = member.read_exactly(500).await?;
+    member.commit(None).await?;
+    let status = node.terminate().await?;
+    ensure(status.is_some_and(|status| status.success()), || {
+        format!("a stop ended with {status:?}")
+    })?;
+    node.start().await?;
+    producer.produce_numbers("work", None, 500, 500).await?;
+    let after = member.read_exactly(500).await?;
+    for record in &after {
+        ensure(
+            !before
+                .iter()
+                .any(|old| (old.partition, old.offset) == (record.partition, record.offset)),
+            || format!("{record:?} was committed and came again"),
+        )?;
+    }
+    Ok(())
+}
+
+async fn stalled_server(env: Env) -> Verdict {
+    let node = env.cx.own_node(&[]).await?;
+    let mut client = env.client_of(&node).await?;
+    client.create_topic("stalled", 1, &[]).await?;
+    client.producer(PATIENT).await?;
+    client.produce_numbers("stalled", Some(0), 0, 100).await?;
+    let stall = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        node.pause().await?;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        node.resume().await
+    };
+    let sending = client.produce_numbers("stalled", Some(0), 100, 5_000);
+    let (sent, stalled) = tokio::join!(sending, stall);
+    stalled?;
+    sent?;
+    let mut reader = env.client_of(&node).await?;
+    let times = count(&mut reader, "stalled", 1).await?;
+    each_once(&times, 5_100)
+}
