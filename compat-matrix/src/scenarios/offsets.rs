@@ -24,7 +24,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         ),
         Scenario::new(
             "commit-async",
-            "An asynchronous commit is answered and lands",
+            "An asynchronous commit lands",
             APIS,
             asynchronous,
         ),
@@ -87,22 +87,24 @@ async fn asynchronous(env: Env) -> Verdict {
     client
         .commit_async(Some(vec![Place::new(&topic, 0, 7)]))
         .await?;
+    // Not every client tells when the answer came, so the group is asked.
     let deadline = Instant::now() + Duration::from_secs(8);
     loop {
-        client.pump(100, 1).await?;
-        if let Some(error) = client.events.iter().find_map(|event| match event {
-            Event::Committed { error } => Some(error.clone()),
-            _ => None,
-        }) {
-            expect_eq("the commit's error", &None, &error)?;
+        client.pump(50, 1).await?;
+        let found = client.committed(vec![Place::new(&topic, 0, 0)]).await?;
+        if found[0].offset == 7 {
             break;
         }
         ensure(Instant::now() < deadline, || {
-            "no answer to the commit".into()
+            format!("the commit did not land: {found:?}")
         })?;
     }
-    let found = client.committed(vec![Place::new(&topic, 0, 0)]).await?;
-    expect_eq("committed", &7, &found[0].offset)
+    for event in &client.events {
+        if let Event::Committed { error } = event {
+            expect_eq("the commit's error", &None, error)?;
+        }
+    }
+    Ok(())
 }
 
 async fn automatic(env: Env) -> Verdict {
