@@ -1,6 +1,8 @@
 //! What a running check may touch: the target, its evidence, names that nobody else uses.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -69,7 +71,45 @@ impl Cx {
     /// [`Stop::Skip`] on targets that cannot start nodes; [`Stop::Fail`] when the node does not get
     /// ready.
     pub async fn own_node(&self, settings: &[(&str, &str)]) -> Result<Node, Stop> {
-        self.target.own_node(settings).await
+        let node = self.target.own_node(settings).await?;
+        self.record.follow_log(&node);
+        Ok(node)
+    }
+}
+
+impl Cx {
+    /// A node of this check's own where nodes can be started, else the shared one: for checks that
+    /// measure a node and would rather do it undisturbed.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Fail`] when a node that can be started does not get ready.
+    pub async fn quiet_node(&self) -> Result<QuietNode, Stop> {
+        match self.own_node(&[]).await {
+            Ok(node) => Ok(QuietNode::Own(Box::new(node))),
+            Err(Stop::Skip(_)) => Ok(QuietNode::Shared(Arc::clone(&self.target))),
+            Err(stop) => Err(stop),
+        }
+    }
+}
+
+/// See [`Cx::quiet_node`].
+#[derive(Debug)]
+pub enum QuietNode {
+    /// Nobody else uses it.
+    Own(Box<Node>),
+    /// Everybody does.
+    Shared(Arc<Target>),
+}
+
+impl Deref for QuietNode {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        match self {
+            Self::Own(node) => node,
+            Self::Shared(target) => target.shared(),
+        }
     }
 }
 
@@ -80,6 +120,8 @@ pub struct Recorder(Arc<Mutex<Recorded>>);
 #[derive(Debug, Default)]
 struct Recorded {
     evidence: Evidence,
+    /// Logs of nodes that only this check used.
+    node_logs: Vec<PathBuf>,
     seen: BTreeMap<ApiKey, Vec<i16>>,
 }
 
@@ -88,6 +130,8 @@ struct Recorded {
 const KEPT_EXCHANGES: usize = 12;
 /// Log lines kept of one check, the newest ones.
 const KEPT_LINES: usize = 60;
+/// Lines of a node's log that become evidence of a failed check.
+const NODE_LOG_LINES: usize = 20;
 
 impl Recorder {
     fn with<T>(&self, change: impl FnOnce(&mut Recorded) -> T) -> T {
@@ -140,6 +184,23 @@ impl Recorder {
         });
     }
 
+    /// The end of this node's log is evidence should the check fail.
+    fn follow_log(&self, node: &Node) {
+        self.with(|recorded| recorded.node_logs.extend(node.log_path()));
+    }
+
+    /// Notes the ends of the logs that it follows.
+    pub fn note_node_logs(&self) {
+        let logs = self.with(|recorded| std::mem::take(&mut recorded.node_logs));
+        for path in logs {
+            // A node that wrote nothing has nothing to say.
+            let text = std::fs::read_to_string(path).unwrap_or_default();
+            for line in last_lines(&text, NODE_LOG_LINES) {
+                self.note(format!("node: {line}"));
+            }
+        }
+    }
+
     /// Everything so far.
     pub fn take(&self) -> (Evidence, Vec<ApiUse>) {
         self.with(|recorded| {
@@ -156,6 +217,13 @@ impl Recorder {
             )
         })
     }
+}
+
+/// The last `count` lines of a text.
+pub(crate) fn last_lines(text: &str, count: usize) -> Vec<&str> {
+    let lines: Vec<&str> = text.lines().collect();
+    let skipped = lines.len().saturating_sub(count);
+    lines.into_iter().skip(skipped).collect()
 }
 
 /// Kafka's name of an API, or its number where it has none.

@@ -1,10 +1,12 @@
 //! Real clients and raw wire probes against any Kafka endpoint.
 //!
-//! A check starts as a [`spec::Spec`] (from [`probes`], [`bad_input`] or [`scenarios`]), runs with a
+//! A check starts as a [`spec::Spec`] (from [`probes`], [`bad_input`],
+//! [`scenarios`] or [`aftermath`]), runs with a
 //! [`cx::Cx`] against a [`target::Target`], is judged by the target's [`expectations`], and ends as a
 //! `reports::Check`. Checks reach the facade over its port alone, like any other broker. It is linked
 //! for its constants and to be the node that `main` turns this program into.
 
+pub mod aftermath;
 pub mod bad_input;
 pub mod cli;
 pub mod cx;

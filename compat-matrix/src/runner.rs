@@ -6,7 +6,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
-use reports::{ApiUse, Check};
+use reports::{ApiUse, Check, Outcome};
 use tokio::time::{Instant, timeout};
 
 use crate::cx::{Cx, api_name};
@@ -63,6 +63,9 @@ async fn run_one(spec: &Spec, cx: Cx, expectations: &Expectations) -> Check {
         record.difference(difference.clone());
     }
     let judgement = expectations.judge(&spec.id, &verdict);
+    if judgement.outcome == Outcome::Fail {
+        record.note_node_logs();
+    }
     let (evidence, seen) = record.take();
     let apis = if seen.is_empty() {
         spec.apis

@@ -13,7 +13,7 @@ use crate::expectations::Expectations;
 use crate::progress::Progress;
 use crate::spec::{Spec, Stop};
 use crate::target::{Kind, Target};
-use crate::{bad_input, probes, runner, scenarios, wire};
+use crate::{aftermath, bad_input, probes, runner, scenarios, wire};
 
 pub(super) async fn run(arguments: RunArguments) -> u8 {
     let kind = match arguments.selection.kind() {
@@ -72,6 +72,7 @@ pub(super) fn select(selection: &Selection, advertised: &[Window]) -> Vec<Spec> 
     let mut specs = probes::specs(advertised);
     specs.extend(bad_input::specs());
     specs.extend(scenarios::specs());
+    specs.extend(aftermath::specs());
     specs.retain(|spec| selection.takes(spec));
     specs
 }

@@ -10,6 +10,7 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
+use crate::cx::last_lines;
 use crate::spec::Stop;
 use crate::wire::Connection;
 
@@ -46,6 +47,8 @@ pub struct Node {
 /// What is needed to start a node again as it was.
 #[derive(Debug)]
 struct Own {
+    /// What is run under the name [`NODE_NAME`].
+    program: PathBuf,
     folder: PathBuf,
     settings: Vec<(String, String)>,
     process: Mutex<Option<Child>>,
@@ -73,6 +76,17 @@ impl Node {
 
     /// Starts a node over an empty Queen in `folder` and waits until it answers.
     pub(super) async fn launch(folder: PathBuf, settings: &[(&str, &str)]) -> Result<Self, Stop> {
+        let program = std::env::current_exe()
+            .map_err(|error| Stop::fail(format!("cannot find this program: {error}")))?;
+        Self::launch_program(program, folder, settings).await
+    }
+
+    /// As [`Node::launch`], with another build of `queen-kafka` than the one in this program.
+    pub(crate) async fn launch_program(
+        program: PathBuf,
+        folder: PathBuf,
+        settings: &[(&str, &str)],
+    ) -> Result<Self, Stop> {
         let port = free_port().map_err(|error| Stop::fail(format!("no free port: {error}")))?;
         let bootstrap = format!("127.0.0.1:{port}");
         let mut all: Vec<(String, String)> = vec![
@@ -90,6 +104,7 @@ impl Node {
         let node = Self {
             bootstrap,
             own: Some(Own {
+                program,
                 folder,
                 settings: all,
                 process: Mutex::new(None),
@@ -209,15 +224,19 @@ impl Node {
 
     /// The last `lines` lines of the node's log.
     pub fn log_tail(&self, lines: usize) -> Vec<String> {
-        let Some(own) = &self.own else {
-            return Vec::new();
-        };
-        let text = std::fs::read_to_string(own.log_path()).unwrap_or_default();
-        let all: Vec<&str> = text.lines().collect();
-        all[all.len().saturating_sub(lines)..]
-            .iter()
-            .map(|line| (*line).to_owned())
+        let text = self
+            .log_path()
+            .and_then(|path| std::fs::read_to_string(path).ok())
+            .unwrap_or_default();
+        last_lines(&text, lines)
+            .into_iter()
+            .map(String::from)
             .collect()
+    }
+
+    /// The node's log; `None` for a server that somebody else started.
+    pub fn log_path(&self) -> Option<PathBuf> {
+        self.own.as_ref().map(Own::log_path)
     }
 
     /// Waits until the node answers ApiVersions.
@@ -267,7 +286,7 @@ impl Own {
             .append(true)
             .open(self.log_path())
             .map_err(failed)?;
-        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        let mut command = Command::new(&self.program);
         command
             .arg0(NODE_NAME)
             .stdin(Stdio::null())
@@ -311,7 +330,7 @@ fn process_id(pid: u32) -> Option<rustix::process::Pid> {
 
 /// A port that was free a moment ago. A node must know its port before it binds, to advertise it and
 /// to come back on it.
-fn free_port() -> std::io::Result<u16> {
+pub(crate) fn free_port() -> std::io::Result<u16> {
     Ok(std::net::TcpListener::bind(("127.0.0.1", 0))?
         .local_addr()?
         .port())

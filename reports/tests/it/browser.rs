@@ -80,7 +80,10 @@ fn the_page_works_in_a_browser() {
 
     // The grid: versions by outcome, gaps where nothing was seen.
     let cell = "return document.querySelector('tr[data-key=\"3\"] .cell').textContent";
-    assert_eq!(browser.run(cell), "0123456789101112132 checks, 1 unexpected");
+    assert_eq!(
+        browser.run(cell),
+        "0123456789101112132 checks, 1 unexpected"
+    );
     let worst = "return [...document.querySelectorAll('tr[data-key=\"0\"] .cell i')].slice(2, 5).map(i => i.className)";
     assert_eq!(
         browser.run(worst),

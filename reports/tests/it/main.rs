@@ -1,5 +1,10 @@
 //! Renderings, from outside: every form of a report, and the page in a real browser.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a helper of a test that cannot go on ends it"
+)]
+
 mod browser;
 mod renderings;
 mod sample;

@@ -60,14 +60,7 @@ impl Browser {
             session: String::new(),
             _profile: profile,
         };
-        let began = Instant::now();
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
-            assert!(
-                began.elapsed() < Duration::from_secs(20),
-                "chromedriver does not answer"
-            );
-            std::thread::yield_now();
-        }
+        this.wait_for_driver();
         let mut arguments: Vec<String> = [
             "--headless",
             "--no-sandbox",
@@ -107,6 +100,21 @@ impl Browser {
             .unwrap()
             .clone_into(&mut this.session);
         this
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a real browser starts in real time"
+    )]
+    fn wait_for_driver(&self) {
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(
+                began.elapsed() < Duration::from_secs(20),
+                "chromedriver does not answer"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// One command: its `value`. The driver keeps the connection open, so the length counts.
