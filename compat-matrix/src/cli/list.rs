@@ -1,5 +1,7 @@
 //! `list`: one line for each check, without running any.
 
+use std::io::Write as _;
+
 use super::run::{no_target, select, start};
 use super::{ALL_EXPECTED, Selection, usage};
 
@@ -13,8 +15,12 @@ pub(super) async fn list(selection: &Selection) -> u8 {
         Ok(started) => started,
         Err(why) => return no_target(&why),
     };
+    let mut out = std::io::stdout().lock();
     for spec in select(selection, &advertised) {
-        println!("{}\t{}\t{}", spec.id, spec.client, spec.title);
+        // Who stops reading (`| head`) has read enough.
+        if writeln!(out, "{}\t{}\t{}", spec.id, spec.client, spec.title).is_err() {
+            break;
+        }
     }
     ALL_EXPECTED
 }

@@ -1,6 +1,6 @@
 //! `run`: start the target, run the checks, print the table, write the report.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -98,17 +98,22 @@ async fn remove_topics(cx: &Cx, advertised: &[Window]) {
 
 fn report(arguments: &RunArguments, run: &Run, checks: &[Check]) -> u8 {
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    println!("{}", reports::terminal::render(run, checks, colour));
+    say(&reports::terminal::render(run, checks, colour));
     if let Err(error) = reports::write_all(&arguments.report, run, checks) {
         eprintln!("compat-matrix: {error}");
         return UNEXPECTED;
     }
-    println!("{}", arguments.report.join("index.html").display());
+    say(&arguments.report.join("index.html").display().to_string());
     if checks.iter().all(|check| check.expected) {
         ALL_EXPECTED
     } else {
         UNEXPECTED
     }
+}
+
+/// A line on standard output. Who stops reading it still wants the report.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 fn describes(kind: &Kind, bootstrap: &str) -> String {

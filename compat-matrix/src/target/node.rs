@@ -16,6 +16,8 @@ use crate::wire::Connection;
 
 /// How long a node may take to answer its first request.
 const READY_WITHIN: Duration = Duration::from_secs(30);
+/// How long a server that runs already may take, before an address is taken for a wrong one.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// How long a node may take to end after it was asked to.
 const END_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks at a node that is not ready yet.
@@ -70,7 +72,7 @@ impl Node {
             bootstrap,
             own: None,
         };
-        node.ready().await?;
+        node.ready(ANSWERS_WITHIN).await?;
         Ok(node)
     }
 
@@ -143,7 +145,7 @@ impl Node {
                 *process = Some(own.spawn()?);
             }
         }
-        self.ready().await
+        self.ready(READY_WITHIN).await
     }
 
     /// Ends the process at once, as a power cut would (SIGKILL).
@@ -240,7 +242,7 @@ impl Node {
     }
 
     /// Waits until the node answers ApiVersions.
-    async fn ready(&self) -> Result<(), Stop> {
+    async fn ready(&self, within: Duration) -> Result<(), Stop> {
         let began = Instant::now();
         loop {
             let why = match Connection::ask_api_versions(&self.bootstrap).await {
@@ -256,11 +258,11 @@ impl Node {
                     self.log_tail(5).join(" | ")
                 )));
             }
-            if began.elapsed() > READY_WITHIN {
+            if began.elapsed() > within {
                 return Err(Stop::fail(format!(
                     "{} did not answer within {} s: {why}",
                     self.bootstrap,
-                    READY_WITHIN.as_secs()
+                    within.as_secs()
                 )));
             }
             sleep(LOOK_EVERY).await;
