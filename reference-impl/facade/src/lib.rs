@@ -14,6 +14,7 @@ pub mod floors;
 pub mod groups;
 pub mod handlers;
 pub mod http;
+pub mod leader_epoch;
 pub mod logging;
 pub mod metrics;
 pub mod offsets;

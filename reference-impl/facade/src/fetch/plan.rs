@@ -10,6 +10,7 @@ use kafka_wire::records::Compression;
 use super::TopicKey;
 use super::surplus::{Rest, Surplus};
 use crate::catalogue::{Lookup, Topic, View};
+use crate::leader_epoch;
 use crate::produce::TopicCodecs;
 use crate::queen::{MAX_ENTRY_BYTES, Scope};
 use crate::time_index::PartitionKey;
@@ -183,6 +184,8 @@ impl Request<'_> {
         };
         if outside {
             planned.source = Source::Refused(ErrorCode::UnknownTopicOrPartition);
+        } else if let Err(code) = leader_epoch::check(fetch.current_leader_epoch) {
+            planned.source = Source::Refused(code);
         } else if planned.offset < 0 || planned.offset == i64::MAX {
             planned.source = Source::Refused(ErrorCode::OffsetOutOfRange);
         } else if let Some(key) = planned.key()

@@ -31,17 +31,21 @@ const LOG_DIR: &str = "queen";
 /// Answers a DescribeLogDirs request.
 pub async fn handle(cx: &Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse {
     let session = &cx.session;
-    let view = cx
+    // Sizes are looked up to watch them change, and rarely: the cached list would tell old ones.
+    let view = match cx
         .node
         .catalogue
-        .view(&session.scope, &session.credential)
-        .await;
-    if let Some(trouble) = view.trouble.as_ref().filter(|_| view.topics.is_empty()) {
-        let answer = upstream_errors::answer(Api::LogDirs, cx.version, trouble);
-        return DescribeLogDirsResponse::default()
-            .with_throttle_time_ms(answer.throttle_ms())
-            .with_error_code(answer.code.code());
-    }
+        .fresh_view(&session.scope, &session.credential)
+        .await
+    {
+        Ok(view) => view,
+        Err(trouble) => {
+            let answer = upstream_errors::answer(Api::LogDirs, cx.version, &trouble);
+            return DescribeLogDirsResponse::default()
+                .with_throttle_time_ms(answer.throttle_ms())
+                .with_error_code(answer.code.code());
+        }
+    };
     let wanted: Option<IndexMap<&str, &[i32]>> = request.topics.as_ref().map(|topics| {
         topics
             .iter()

@@ -5,8 +5,8 @@
 //!   partition_max_bytes, max_bytes and 32 MiB bound them; the first record always comes.
 //! - One record batch per partition, in the topic's codec (compression.type, else the one it was
 //!   produced with); leader epoch and producer id −1.
-//! - Every node serves every partition; replica_id, rack, leader epochs and isolation_level have no
-//!   effect: nothing uncommitted is ever in the log.
+//! - Every node serves every partition; replica_id, rack and isolation_level have no effect: nothing
+//!   uncommitted is ever in the log. A later leader epoch than 0 is UNKNOWN_LEADER_EPOCH.
 //! - Never-pushed partitions inside the width are empty logs.
 //! - A 429 is an empty answer with throttle_time_ms. Codes stay within what kafka-clients expects.
 //!

@@ -3,6 +3,7 @@
 //! - Without a transactional id: a new producer id of 62 random bits at epoch 0, whatever id and
 //!   epoch the client brings, as Kafka does (an idempotent client bumps its epoch by itself,
 //!   KIP-360). No call to Queen.
+//! - An id without an epoch, or an epoch without an id: INVALID_REQUEST.
 //! - An empty transactional id is none: brod sends one.
 //! - With a transactional id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED until transactions are built.
 //!   Fatal, so that a client stops instead of trying for ever.
@@ -26,6 +27,12 @@ pub async fn handle(cx: &Context, request: InitProducerIdRequest) -> InitProduce
     if request.transactional_id.is_some_and(|id| !id.is_empty()) {
         return response
             .with_error_code(ErrorCode::TransactionalIdAuthorizationFailed.code())
+            .with_producer_id(ProducerId(-1))
+            .with_producer_epoch(-1);
+    }
+    if (request.producer_id.0 == -1) != (request.producer_epoch == -1) {
+        return response
+            .with_error_code(ErrorCode::InvalidRequest.code())
             .with_producer_id(ProducerId(-1))
             .with_producer_epoch(-1);
     }

@@ -5,7 +5,8 @@
 //! - A time finds the first offset, in offset order, whose timestamp is at least that, as Kafka's;
 //!   −1 only when the log has none. MAX_TIMESTAMP (−3) finds the first record with the largest.
 //! - A lookup that can't be finished in time is a retriable error, and goes on where it stopped.
-//! - Leader epoch −1: unknown, as in Metadata.
+//! - Leader epoch −1: unknown, as in Metadata; a client that knows a later one than 0 is told
+//!   UNKNOWN_LEADER_EPOCH.
 //!
 //! v1: one offset. v2: isolation. v4: leader epoch. v6: flexible. v7: MAX_TIMESTAMP. v8: earliest
 //! local. v9: latest tiered. v10: timeout.
@@ -23,6 +24,7 @@ use kafka_wire::ErrorCode;
 
 use crate::context::Context;
 use crate::fetch::bounds::{self, Asked, Bounds};
+use crate::leader_epoch;
 use crate::queen::{Error, FetchEntry};
 use crate::time_index::PartitionKey;
 use crate::time_index::lookup::{self, Found, Log, ReadTimes, TimedOffset};
@@ -96,7 +98,9 @@ async fn questions(cx: &Context, request: &ListOffsetsRequest) -> Vec<Question> 
             let timestamp = partition.timestamp;
             let asked = if is_served(timestamp, cx.version) {
                 let number = partition.partition_index;
-                bounds::find(&view, Api::ListOffsets, cx.version, &topic.name, number)
+                leader_epoch::check(partition.current_leader_epoch).and_then(|()| {
+                    bounds::find(&view, Api::ListOffsets, cx.version, &topic.name, number)
+                })
             } else {
                 Err(ErrorCode::UnsupportedVersion)
             };

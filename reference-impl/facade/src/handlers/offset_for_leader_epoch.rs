@@ -1,7 +1,8 @@
 //! OffsetForLeaderEpoch (key 23): versions 2 to 4.
 //!
 //! - Metadata names no leader epoch (−1), so clients have no reason to ask; who asks all the same
-//!   learns of one epoch, 0, that has never ended: its end is the high watermark.
+//!   learns of one epoch, 0, that has never ended: its end is the high watermark. Of any other
+//!   nothing is known (−1).
 //! - Records are never truncated, so no answer ever tells a client to go back.
 //! - A client that knows a later epoch than 0 has it from another cluster: UNKNOWN_LEADER_EPOCH.
 //!
@@ -15,12 +16,8 @@ use kafka_wire::ErrorCode;
 
 use crate::context::Context;
 use crate::fetch::bounds::{self, Asked};
+use crate::leader_epoch::{self, EPOCH, UNDEFINED};
 use crate::upstream_errors::Api;
-
-/// The one leader epoch.
-const EPOCH: i32 = 0;
-/// Kafka's "none", for epochs and offsets.
-const UNDEFINED: i32 = -1;
 
 /// Answers an OffsetForLeaderEpoch request.
 pub async fn handle(
@@ -32,9 +29,7 @@ pub async fn handle(
     let mut asked: Vec<Result<Asked, ErrorCode>> = Vec::new();
     for topic in &request.topics {
         for partition in &topic.partitions {
-            asked.push(if partition.current_leader_epoch > EPOCH {
-                Err(ErrorCode::UnknownLeaderEpoch)
-            } else {
+            let found = leader_epoch::check(partition.current_leader_epoch).and_then(|()| {
                 bounds::find(
                     &view,
                     Api::ListOffsets,
@@ -43,6 +38,7 @@ pub async fn handle(
                     partition.partition,
                 )
             });
+            asked.push(found);
         }
     }
     let known: Vec<Asked> = asked
@@ -64,7 +60,7 @@ pub async fn handle(
                     .with_error_code(code.code())
                     .with_leader_epoch(UNDEFINED)
                     .with_end_offset(i64::from(UNDEFINED)),
-                Ok(_) if partition.leader_epoch < EPOCH => response
+                Ok(_) if partition.leader_epoch != EPOCH => response
                     .with_leader_epoch(UNDEFINED)
                     .with_end_offset(i64::from(UNDEFINED)),
                 Ok(bounds) => response

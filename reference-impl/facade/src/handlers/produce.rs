@@ -296,7 +296,6 @@ fn partition_response((index, admitted): (i32, Admitted)) -> PartitionProduceRes
         .with_log_start_offset(-1);
     match admitted {
         Admitted::Stored { base_offset } => response.with_base_offset(base_offset),
-        Admitted::Empty => response,
         Admitted::Refused(failure) => response
             .with_error_code(failure.code.code())
             .with_error_message(

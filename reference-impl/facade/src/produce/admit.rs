@@ -62,8 +62,6 @@ pub struct Request {
 /// What's known of a partition's batch after admission.
 #[derive(Debug)]
 pub enum Admitted {
-    /// Nothing was to be stored.
-    Empty,
     /// Stored.
     Stored {
         /// The offset of its first record.
@@ -119,8 +117,7 @@ impl<'p> Admission<'p> {
             .read(topic, partition, records.unwrap_or_default())
             .await
         {
-            Ok(Some(outcome)) => Admitted::Pending(outcome),
-            Ok(None) => Admitted::Empty,
+            Ok(outcome) => Admitted::Pending(outcome),
             Err(failure) => Admitted::Refused(failure),
         }
     }
@@ -141,10 +138,8 @@ impl<'p> Admission<'p> {
         topic: &Topic,
         partition: i32,
         records: Bytes,
-    ) -> Result<Option<oneshot::Receiver<Outcome>>, Failure> {
-        let Some(batch) = encode::only_batch(records, self.request.version)? else {
-            return Ok(None);
-        };
+    ) -> Result<oneshot::Receiver<Outcome>, Failure> {
+        let batch = encode::only_batch(records, self.request.version)?;
         let header = *batch.header();
         let sequenced = self.sequence(topic, partition, &batch)?;
         if topic
@@ -190,7 +185,7 @@ impl<'p> Admission<'p> {
             ticket: None,
             throttle: Duration::ZERO,
         });
-        Ok(Some(outcome))
+        Ok(outcome)
     }
 
     fn sequence(

@@ -31,27 +31,28 @@ pub struct Encoded {
     pub max_timestamp_at: u32,
 }
 
-/// The one batch of a partition's records, its header and CRC proved; `None` when there are no
-/// records.
+/// The one batch of a partition's records, its header and CRC proved. Kafka refuses none as it
+/// refuses two.
 ///
 /// # Errors
 ///
 /// The code Kafka answers such bytes with.
-pub fn only_batch(records: bytes::Bytes, version: i16) -> Result<Option<Batch>, Failure> {
+pub fn only_batch(records: bytes::Bytes, version: i16) -> Result<Batch, Failure> {
     let mut batches = Batches::new(records);
-    let Some(batch) = batches.next() else {
-        return Ok(None);
+    let not_one = || {
+        Failure::because(
+            ErrorCode::InvalidRecord,
+            "a partition of a Produce request has exactly one record batch",
+        )
     };
+    let batch = batches.next().ok_or_else(not_one)?;
     let batch = batch.map_err(|error| refuse(&error))?;
     batch
         .header()
         .validate_from_client()
         .map_err(|error| refuse(&error))?;
     if batches.next().is_some() {
-        return Err(Failure::because(
-            ErrorCode::InvalidRecord,
-            "a partition of a Produce request has exactly one record batch",
-        ));
+        return Err(not_one());
     }
     let header = batch.header();
     if header.attributes.is_transactional() {
@@ -72,7 +73,7 @@ pub fn only_batch(records: bytes::Bytes, version: i16) -> Result<Option<Batch>, 
             "zstd needs Produce version 7",
         ));
     }
-    Ok(Some(batch))
+    Ok(batch)
 }
 
 /// A bound on the memory that opening and encoding a batch takes, were its records to expand to

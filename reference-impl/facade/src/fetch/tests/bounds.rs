@@ -114,5 +114,5 @@ async fn the_one_leader_epoch_never_ended() {
         let end = &response.topics[0].partitions[0];
         answers.push((end.error_code, end.leader_epoch, end.end_offset));
     }
-    assert_eq!(answers, [(0, 0, 2), (0, 0, 2), (0, -1, -1), (75, -1, -1)]);
+    assert_eq!(answers, [(0, 0, 2), (0, -1, -1), (0, -1, -1), (75, -1, -1)]);
 }

@@ -23,6 +23,26 @@ async fn list(rig: &Rig, version: i16, partition: i32, timestamp: i64) -> (i16, 
     (answer.error_code, answer.timestamp, answer.offset)
 }
 
+#[rstest]
+#[case::none(-1, 0)]
+#[case::the_one(0, 0)]
+#[case::of_another_cluster(1, 75)]
+#[tokio::test(start_paused = true)]
+async fn a_later_leader_epoch_is_unknown(#[case] epoch: i32, #[case] code: i16) {
+    let rig = out_of_order();
+    let request = ListOffsetsRequest::default().with_topics(vec![
+        ListOffsetsTopic::default()
+            .with_name(wire_name("orders"))
+            .with_partitions(vec![
+                ListOffsetsPartition::default()
+                    .with_timestamp(-1)
+                    .with_current_leader_epoch(epoch),
+            ]),
+    ]);
+    let response = handlers::list_offsets::handle(&self::request(&rig.node, 4), request).await;
+    assert_eq!(response.topics[0].partitions[0].error_code, code);
+}
+
 /// Timestamps out of order, as producers set them.
 fn out_of_order() -> Rig {
     let rig = Rig::new();

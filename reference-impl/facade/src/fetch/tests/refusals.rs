@@ -31,6 +31,19 @@ async fn a_failed_call_has_its_kafka_code(
     assert_eq!(values(partitions(&again)[0]).len(), 1);
 }
 
+#[rstest]
+#[case::none(-1, 0)]
+#[case::the_one(0, 0)]
+#[case::of_another_cluster(1, 75)]
+#[tokio::test(start_paused = true)]
+async fn a_later_leader_epoch_is_unknown(#[case] epoch: i32, #[case] code: i16) {
+    let rig = Rig::new();
+    rig.store("orders", 0, &["one"]);
+    let mut request = from([(0, 0)]);
+    request.topics[0].partitions[0].current_leader_epoch = epoch;
+    assert_eq!(codes(&rig.fetch(request).await), [(0, code)]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_throttled_session_hears_nothing_false() {
     let rig = Rig::new();

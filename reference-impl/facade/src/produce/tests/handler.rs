@@ -237,6 +237,18 @@ async fn producer_ids_are_new_positive_and_start_at_epoch_0() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn half_an_identity_is_refused() {
+    let rig = Rig::new();
+    for (id, epoch) in [(17, -1), (-1, 3)] {
+        let half = InitProducerIdRequest::default()
+            .with_producer_id(ProducerId(id))
+            .with_producer_epoch(epoch);
+        let response = handlers::init_producer_id::handle(&request(&rig.node, 4), half).await;
+        assert_eq!((response.error_code, response.producer_id.0), (42, -1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn every_version_can_say_what_happened() {
     let rig = Rig::new();
     rig.queen.create("orders");

@@ -113,10 +113,6 @@ async fn outcome(admitted: Admitted) -> Outcome {
             result: Ok(base_offset),
             throttle: Duration::ZERO,
         },
-        Admitted::Empty => Outcome {
-            result: Ok(-1),
-            throttle: Duration::ZERO,
-        },
     }
 }
 

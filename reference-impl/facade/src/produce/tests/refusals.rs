@@ -210,10 +210,10 @@ async fn a_topic_may_bound_its_batches() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_records_are_stored_at_once() {
+async fn no_batch_is_refused_as_two_are() {
     let world = World::new();
     let empty = world.produce(&topic("orders"), Bytes::new()).await;
-    assert_eq!(base(&empty), -1);
+    assert_eq!(code(&empty), ErrorCode::InvalidRecord);
     assert!(world.queen.calls("push").is_empty());
 }
 
