@@ -3,6 +3,8 @@
 //! [`embed`] runs one inside this process; [`Queen`] serves one on listeners of the caller's. Time,
 //! randomness, storage and the network come from the caller through `host`.
 
+pub mod conformance;
+pub mod console;
 pub mod engine;
 pub mod faults;
 pub mod http;

@@ -1,11 +1,14 @@
 //! `fake-queen serve`: a small Queen on its own, durable in a directory.
+//! `fake-queen conformance`: whether a Queen, this one or a real broker, keeps the contract.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use fake_queen::conformance::{self, Target};
 use fake_queen::{KvRates, Options, Queen, Storage};
+use host::Secret;
 use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Parser)]
@@ -19,6 +22,19 @@ struct Arguments {
 enum Command {
     /// Serve until SIGTERM or SIGINT.
     Serve(Serve),
+    /// Check whether the Queen at an address keeps the contract. Exits with 1 when a check fails,
+    /// with 2 when the address is none.
+    Conformance(Conformance),
+}
+
+#[derive(clap::Args)]
+struct Conformance {
+    /// Its base address: `http://host[:port][/prefix]`.
+    #[arg(long)]
+    url: String,
+    /// Bearer token of the admin level; the checks delete the queues they made.
+    #[arg(long, env = "QUEEN_TOKEN", hide_env_values = true)]
+    token: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -58,7 +74,10 @@ async fn main() -> ExitCode {
         )
         .with_writer(std::io::stderr)
         .init();
-    let Command::Serve(serve) = Arguments::parse().command;
+    let serve = match Arguments::parse().command {
+        Command::Serve(serve) => serve,
+        Command::Conformance(asked) => return check(asked).await,
+    };
     match run(serve).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -97,4 +116,28 @@ async fn run(serve: Serve) -> Result<(), Box<dyn std::error::Error>> {
     tracing::info!("stopping");
     queen.stop().await;
     Ok(())
+}
+
+async fn check(asked: Conformance) -> ExitCode {
+    let host = host::os::host();
+    let mut target = match Target::of_url(&host, &asked.url) {
+        Ok(target) => target,
+        Err(error) => {
+            eprintln!("--url: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    target.bearer = asked.token.map(Secret::new);
+    let outcomes = conformance::run(&target, &host, |outcome| {
+        let (group, title, ms) = (outcome.group, outcome.title, outcome.took.as_millis());
+        match &outcome.result {
+            Ok(()) => println!("pass  {group:>2}  {title} ({ms} ms)"),
+            Err(failure) => println!("FAIL  {group:>2}  {title} ({ms} ms)\n          {failure}"),
+        }
+    })
+    .await;
+    let failed = outcomes.iter().filter(|outcome| outcome.result.is_err());
+    let failed = failed.count();
+    println!("{} passed, {failed} failed", outcomes.len() - failed);
+    ExitCode::from(u8::from(failed > 0))
 }

@@ -20,6 +20,8 @@ pub struct Node {
     pub options: Options,
     pub faults: Faults,
     pub admission: Admission,
+    /// Where the data lives, for people.
+    pub storage: String,
     /// Bytes of request bodies that may still be taken in, in units of [`BODY_UNIT`].
     pub body_budget: Semaphore,
 }
@@ -31,6 +33,11 @@ impl Node {
     pub async fn start(host: Host, mut options: Options) -> Result<Arc<Self>, StoreError> {
         let cache_bytes = options.store_cache_bytes;
         let storage = std::mem::take(&mut options.storage);
+        let place = match &storage {
+            Storage::Memory => "memory".to_owned(),
+            Storage::Directory(directory) => directory.display().to_string(),
+            Storage::Backend(_) => "the caller's".to_owned(),
+        };
         let store = match storage {
             Storage::Memory => None,
             storage => Some(
@@ -54,6 +61,7 @@ impl Node {
             body_budget: Semaphore::new(options.max_inflight_body_bytes / BODY_UNIT),
             host,
             engine,
+            storage: place,
             options,
             faults: Faults::default(),
         }))

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use super::change::{Appending, Change, Counters, KvKey, KvRow, LaneKey, LaneRow, QueueRow};
 use super::dedup::{Appended, Dedup};
 use super::id_run::IdRun;
+use super::native::staged::Staged;
 use super::queue_options::QueueOptions;
 use super::segment::{Packed, Segment};
 use super::state::State;
@@ -34,6 +35,8 @@ pub struct Batch<'a> {
     pub state: &'a State,
     /// The one clock reading of the batch.
     pub now: WallTime,
+    /// Planned rows of native consumption.
+    pub native: Staged,
     entropy: &'a dyn Entropy,
     sources: &'a mut Sources,
     counters_before: Counters,
@@ -62,6 +65,7 @@ impl<'a> Batch<'a> {
         Self {
             state,
             now,
+            native: Staged::default(),
             entropy,
             counters_before: sources.counters,
             sources,
@@ -69,6 +73,11 @@ impl<'a> Batch<'a> {
             lanes: IndexMap::new(),
             kv: BTreeMap::new(),
         }
+    }
+
+    /// Where new ids come from.
+    pub fn entropy(&self) -> &'a dyn Entropy {
+        self.entropy
     }
 
     /// A queue's row as this batch sees it.
@@ -281,6 +290,7 @@ impl<'a> Batch<'a> {
             Some(row) => Change::PutKv(key, row),
             None => Change::DropKv(key),
         }));
+        self.native.finish(self.state, &mut changes, &mut touched);
         (changes, touched)
     }
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::dedup::Dedup;
 use super::id_run::IdRun;
+use super::native::rows::NativeChange;
 use super::queue_options::QueueOptions;
 use super::segment::Segment;
 use crate::ids::{LaneUid, TenantId};
@@ -174,4 +175,6 @@ pub enum Change {
     PutKv(KvKey, KvRow),
     /// Row removed.
     DropKv(KvKey),
+    /// A step of native consumption.
+    Native(NativeChange),
 }

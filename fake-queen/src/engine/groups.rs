@@ -27,6 +27,8 @@ pub struct Cursor {
     pub queue: String,
     /// Lane name.
     pub lane: String,
+    /// The lane's id.
+    pub lane_id: uuid::Uuid,
     /// The next offset to read.
     pub next_offset: i64,
     /// When it was committed.
@@ -35,6 +37,8 @@ pub struct Cursor {
     pub lag: u64,
     /// How long the oldest of them waits; zero without any.
     pub time_lag_s: i64,
+    /// When the oldest of them was appended, microseconds since the epoch.
+    pub oldest_us: Option<i64>,
 }
 
 /// All positions of a tenant, by group, queue and lane.
@@ -59,12 +63,14 @@ pub async fn kafka_cursors(
             cursor.next_offset,
         )
         .await?;
+        cursor.oldest_us = created_us;
         cursor.time_lag_s = created_us.map_or(0, |us| (now_ms - us / 1000).max(0) / 1000);
     }
     Ok(cursors)
 }
 
-fn committed(state: &State, tenant: TenantId, now_ms: i64) -> Vec<Cursor> {
+/// All positions without the ages, which are in the store.
+pub fn committed(state: &State, tenant: TenantId, now_ms: i64) -> Vec<Cursor> {
     let Some(data) = state.tenant(tenant) else {
         return Vec::new();
     };
@@ -85,11 +91,13 @@ fn committed(state: &State, tenant: TenantId, now_ms: i64) -> Vec<Cursor> {
             Some(Cursor {
                 lag: u64::try_from(bounds.high_watermark.saturating_sub(from)).unwrap_or(0),
                 lane: lane.to_owned(),
+                lane_id: bounds.id,
                 group,
                 queue,
                 next_offset: from,
                 committed_ms: row.updated_ms,
                 time_lag_s: 0,
+                oldest_us: None,
             })
         })
         .collect();

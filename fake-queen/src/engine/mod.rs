@@ -8,6 +8,7 @@ pub mod dedup;
 pub mod groups;
 pub mod id_run;
 pub mod kv;
+pub mod native;
 pub mod park;
 pub mod push;
 pub mod queue_options;
@@ -41,6 +42,8 @@ pub struct Shared {
     pub store: Option<Arc<Store>>,
     /// Parked fetches.
     pub park: Park,
+    /// Parked pops.
+    pub pops: Park,
     state: RwLock<State>,
     broken: AtomicBool,
     stopping: watch::Sender<bool>,
@@ -123,6 +126,7 @@ impl Engine {
             host,
             store,
             park: Park::default(),
+            pops: Park::default(),
             state: RwLock::new(state),
             broken: AtomicBool::new(false),
             stopping: watch::Sender::new(false),

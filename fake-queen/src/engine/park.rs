@@ -1,5 +1,6 @@
-//! Parked fetches: who waits for which lane. A push wakes only those that wait for what it
-//! touched; a wake that was for another lane with the same hash costs a look and nothing else.
+//! Parked calls: who waits for which lane, or for which queue. A push wakes only those that wait
+//! for what it touched; a wake that was for another lane with the same hash costs a look and
+//! nothing else.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +10,7 @@ use tokio::sync::Notify;
 use super::change::LaneKey;
 use crate::ids::TenantId;
 
-/// All parked fetches.
+/// All parked calls of one kind.
 #[derive(Debug, Default)]
 pub struct Park {
     waiters: Mutex<IndexMap<u64, Vec<Arc<Notify>>>>,
@@ -24,6 +25,14 @@ pub struct Parked<'a> {
 }
 
 impl Park {
+    /// Stands for any lane of any queue.
+    pub const ANY_QUEUE: (&'static str, &'static str) = ("", "*");
+
+    /// Stands for any lane of a queue.
+    pub const fn queue(name: &str) -> (&str, &str) {
+        (name, "")
+    }
+
     /// Registers for the lanes named. Look at them after this, not before, or a push in between
     /// is missed.
     pub fn register<'n>(
@@ -59,6 +68,29 @@ impl Park {
         for key in lanes {
             if let Some(waiting) = waiters.get(&hash(key.tenant, &key.queue, &key.lane)) {
                 waiting.iter().for_each(|notify| notify.notify_one());
+            }
+        }
+    }
+
+    /// Wakes who waits for any queue of `lanes`, or for any queue at all.
+    pub fn wake_queues(&self, lanes: &[LaneKey]) {
+        if lanes.is_empty() {
+            return;
+        }
+        let waiters = self.lock();
+        if waiters.is_empty() {
+            return;
+        }
+        let mut last: Option<(TenantId, &str)> = None;
+        for key in lanes {
+            // Calls name their queues in long runs.
+            if last.replace((key.tenant, &key.queue)) == Some((key.tenant, &key.queue)) {
+                continue;
+            }
+            for (queue, lane) in [Self::queue(&key.queue), Self::ANY_QUEUE] {
+                if let Some(waiting) = waiters.get(&hash(key.tenant, queue, lane)) {
+                    waiting.iter().for_each(|notify| notify.notify_one());
+                }
             }
         }
     }

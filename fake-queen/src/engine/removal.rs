@@ -41,6 +41,7 @@ pub async fn delete_queue(
     if existed {
         // Which of its lanes, real or never pushed to, somebody waits for is not kept.
         shared.park.wake_all();
+        shared.pops.wake_all();
     }
     Ok(existed)
 }
@@ -87,13 +88,16 @@ pub async fn sweep(
                 .collect();
             let mut touched = Vec::new();
             for (key, options, lane) in lanes(state) {
-                if is_abandoned(&lane.row, now_ms, lane_cleanup_after) {
+                if is_abandoned(lane, now_ms, lane_cleanup_after) {
                     changes.push(Change::DropLane(key, lane.row.uid));
-                } else if let Some(cutoff_us) = cutoff_us(options, now_ms)
-                    && lane.row.segments > 0
-                    && lane.row.oldest_us < cutoff_us
+                } else if let cutoff = Cutoff::of(options, lane, now_ms)
+                    && cutoff.is_due(lane)
                 {
-                    let row = trimmed(lane, store, cutoff_us)?;
+                    let row = trimmed(lane, store, cutoff)?;
+                    if row.log_start == lane.row.log_start {
+                        // The oldest segment holds records that some group has yet to consume.
+                        continue;
+                    }
                     let (uid, below) = (row.uid, row.log_start);
                     touched.push(key.clone());
                     changes.push(Change::PutLane(key.clone(), row));
@@ -109,36 +113,78 @@ pub async fn sweep(
         .await
 }
 
-/// Append instants before this are too old; `None` when the queue keeps everything.
-///
-/// `completedRetentionSeconds` and a sink's hold need consumers' progress, which no lane has yet.
-fn cutoff_us(options: &QueueOptions, now_ms: i64) -> Option<i64> {
-    let retention = options
-        .retention_enabled
-        .then_some(options.retention_seconds);
-    let seconds = [retention, Some(options.max_wait_time_seconds)]
-        .into_iter()
-        .flatten()
-        .filter(|seconds| *seconds > 0)
-        .min()?;
-    Some(
-        now_ms
-            .saturating_sub(seconds.saturating_mul(1000))
-            .saturating_mul(1000),
-    )
+/// What is too old in a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cutoff {
+    /// Appended before this; the smallest instant when the queue keeps everything.
+    before_us: i64,
+    /// Below this offset, which every native group has consumed, and appended before this.
+    consumed: Option<(i64, i64)>,
 }
 
-fn is_abandoned(row: &LaneRow, now_ms: i64, cleanup_after: Duration) -> bool {
+impl Cutoff {
+    fn of(options: &QueueOptions, lane: &Lane, now_ms: i64) -> Self {
+        let before = |seconds: i64| {
+            now_ms
+                .saturating_sub(seconds.saturating_mul(1000))
+                .saturating_mul(1000)
+        };
+        let positive = |seconds: &i64| *seconds > 0;
+        let enabled = |seconds: i64| Some(seconds).filter(|_| options.retention_enabled);
+        let kept = [
+            enabled(options.retention_seconds),
+            Some(options.max_wait_time_seconds),
+        ];
+        let cursors = lane.consumers.cursors.values();
+        let consumed = enabled(options.completed_retention_seconds)
+            .filter(positive)
+            .and_then(|seconds| {
+                let slowest = cursors.map(|cursor| cursor.committed).min()?;
+                Some((slowest + 1, before(seconds)))
+            });
+        Self {
+            before_us: kept
+                .into_iter()
+                .flatten()
+                .filter(positive)
+                .min()
+                .map_or(i64::MIN, before),
+            consumed,
+        }
+    }
+
+    /// The lane's oldest segment may have to go.
+    fn is_due(&self, lane: &Lane) -> bool {
+        let row = &lane.row;
+        row.segments > 0
+            && (row.oldest_us < self.before_us
+                || self.consumed.is_some_and(|(below, before_us)| {
+                    row.log_start < below && row.oldest_us < before_us
+                }))
+    }
+
+    fn removes(&self, created_us: i64, end_offset: i64) -> bool {
+        created_us < self.before_us
+            || self
+                .consumed
+                .is_some_and(|(below, before_us)| end_offset <= below && created_us < before_us)
+    }
+}
+
+fn is_abandoned(lane: &Lane, now_ms: i64, cleanup_after: Duration) -> bool {
     let after_ms = i64::try_from(cleanup_after.as_millis()).unwrap_or(i64::MAX);
-    row.segments == 0 && row.last_append_us / 1000 < now_ms.saturating_sub(after_ms)
+    lane.row.segments == 0
+        && lane.row.last_append_us / 1000 < now_ms.saturating_sub(after_ms)
+        // What was given up stays until somebody takes it away.
+        && lane.consumers.dead_letters.is_empty()
 }
 
-/// The row of a lane without its segments from before `cutoff_us`.
-fn trimmed(lane: &Lane, store: Option<&Store>, cutoff_us: i64) -> Result<LaneRow, StoreError> {
+/// The row of a lane without its oldest segments that `cutoff` removes.
+fn trimmed(lane: &Lane, store: Option<&Store>, cutoff: Cutoff) -> Result<LaneRow, StoreError> {
     let mut row = lane.row.clone();
     let mut step = |base_offset, created_us, bytes: u64, end_offset| {
         debug_assert_eq!(row.log_start, base_offset);
-        if created_us >= cutoff_us {
+        if !cutoff.removes(created_us, end_offset) {
             row.oldest_us = created_us;
             return false;
         }
@@ -192,12 +238,9 @@ fn anything_due(state: &State, now_ms: i64, cleanup_after: Duration) -> bool {
     !state.expired(now_ms, 1).is_empty()
         || state.tenants().any(|(_, tenant)| {
             tenant.queues.values().any(|queue| {
-                let cutoff = cutoff_us(&queue.row.options, now_ms);
                 queue.lanes.values().any(|lane| {
-                    is_abandoned(&lane.row, now_ms, cleanup_after)
-                        || cutoff.is_some_and(|cutoff| {
-                            lane.row.segments > 0 && lane.row.oldest_us < cutoff
-                        })
+                    is_abandoned(lane, now_ms, cleanup_after)
+                        || Cutoff::of(&queue.row.options, lane, now_ms).is_due(lane)
                 })
             })
         })

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::change::{Appending, Change, KvKey, KvRow, LaneKey, LaneRow, QueueRow};
 use super::dedup::Dedup;
+use super::native::state::{self as native, Index, LaneConsumers, QueueConsumers};
 use super::segment::Segment;
 use crate::ids::{LaneUid, TenantId};
 
@@ -14,6 +15,7 @@ use crate::ids::{LaneUid, TenantId};
 pub struct State {
     tenants: BTreeMap<TenantId, Tenant>,
     expiries: BTreeSet<(i64, KvKey)>,
+    native: Index,
     /// Lanes whose tails hold segments, oldest append first; only when a store backs the state.
     cached: VecDeque<Cached>,
     cached_bytes: usize,
@@ -52,6 +54,8 @@ pub struct Queue {
     pub lanes: BTreeMap<Arc<str>, Lane>,
     /// Sums over the lanes.
     pub totals: Totals,
+    /// Native groups.
+    pub consumers: QueueConsumers,
 }
 
 /// Sums over the lanes of a queue.
@@ -75,6 +79,8 @@ pub struct Lane {
     pub tail: VecDeque<Arc<Segment>>,
     /// Ids appended lately.
     pub dedup: Dedup,
+    /// Native groups.
+    pub consumers: LaneConsumers,
 }
 
 impl Lane {
@@ -148,14 +154,19 @@ impl State {
             Change::Counters(_) => {}
             Change::PutQueue(row) => self.put_queue(row),
             Change::DropQueue { tenant, name, .. } => {
-                if let Some(tenant) = self.tenants.get_mut(&tenant) {
-                    tenant.queues.remove(&name);
+                let tenant = self.tenants.get_mut(&tenant);
+                if let Some(queue) = tenant.and_then(|tenant| tenant.queues.remove(&name)) {
+                    self.native.forget_queue(&queue);
                 }
             }
             Change::PutLane(key, row) => self.put_lane(&key, row),
             Change::DropLane(key, _) => {
-                if let Some(queue) = self.queue_mut(&key) {
-                    queue.lanes.remove(&key.lane);
+                let (index, queue) = self.indexed_queue(&key);
+                if let Some(queue) = queue
+                    && let Some(lane) = queue.lanes.remove(&key.lane)
+                {
+                    queue.consumers.cursors -= lane.consumers.cursors.len() as u64;
+                    index.forget(&key, &lane);
                 }
             }
             Change::Append {
@@ -174,7 +185,25 @@ impl State {
             }
             Change::PutKv(key, row) => self.put_kv(key, row),
             Change::DropKv(key) => self.drop_kv(&key),
+            Change::Native(change) => native::apply(self, change),
         }
+    }
+
+    /// Native consumers by what they show.
+    pub fn native(&self) -> &Index {
+        &self.native
+    }
+
+    /// A queue by name, to be changed.
+    pub(super) fn queue_by(&mut self, tenant: TenantId, name: &str) -> Option<&mut Queue> {
+        self.tenants.get_mut(&tenant)?.queues.get_mut(name)
+    }
+
+    /// A lane's queue, to be changed together with the index of its consumers.
+    pub(super) fn indexed_queue(&mut self, key: &LaneKey) -> (&mut Index, Option<&mut Queue>) {
+        let tenant = self.tenants.get_mut(&key.tenant);
+        let queue = tenant.and_then(|tenant| tenant.queues.get_mut(&key.queue));
+        (&mut self.native, queue)
     }
 
     fn queue_mut(&mut self, key: &LaneKey) -> Option<&mut Queue> {
@@ -197,6 +226,7 @@ impl State {
                     row,
                     lanes: BTreeMap::new(),
                     totals: Totals::default(),
+                    consumers: QueueConsumers::default(),
                 };
                 queues.insert(queue.row.name.clone(), queue);
             }
@@ -224,6 +254,7 @@ impl State {
                 row,
                 tail: VecDeque::new(),
                 dedup: Dedup::default(),
+                consumers: LaneConsumers::default(),
             }),
         };
         totals.bytes += lane.row.bytes;

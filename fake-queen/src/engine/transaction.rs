@@ -1,9 +1,10 @@
 //! `transaction`: KV operations and pushes, all or nothing (contract section 5). Everything is
-//! judged before anything is staged, so a refusal leaves the batch as it was.
+//! judged before anything is staged, or taken back, so a refusal leaves the batch as it was.
 
 use super::batch::Batch;
 use super::kv::call::{Call, Outcome as KvOutcome, Precondition};
 use super::kv::run;
+use super::native::ack::{self, Verdict};
 use super::push::{self, Duplicates, Group, Outcome};
 use crate::ids::TenantId;
 
@@ -16,8 +17,8 @@ pub struct Bundle {
     pub kv: Call,
     /// Pushes.
     pub groups: Vec<Group>,
-    /// How many acks ride along. No lane has consumers yet, so any is rejected.
-    pub acks: usize,
+    /// Acks.
+    pub acks: Vec<ack::Group>,
     /// A `getMany` shows at most this many rows (a fault to be injected).
     pub truncate_get_many: Option<usize>,
 }
@@ -27,8 +28,10 @@ pub struct Bundle {
 pub struct Committed {
     /// One for each KV operation.
     pub kv: Vec<KvOutcome>,
-    /// One for each group.
+    /// One for each group of pushes.
     pub groups: Vec<Outcome>,
+    /// One for each group of acks.
+    pub acks: Vec<Vec<Verdict>>,
 }
 
 /// Why nothing happened.
@@ -38,8 +41,8 @@ pub enum Refused {
     Precondition(Precondition),
     /// A pushed id was appended before.
     Duplicate,
-    /// An ack names no lease.
-    AckRejected,
+    /// An ack was rejected; why.
+    AckRejected(String),
 }
 
 /// Plans it.
@@ -57,8 +60,19 @@ pub fn plan(batch: &mut Batch<'_>, bundle: Bundle) -> Result<Committed, Refused>
         }
         found.push(duplicates);
     }
-    if bundle.acks > 0 {
-        return Err(Refused::AckRejected);
+    let before = (!bundle.acks.is_empty()).then(|| batch.native.clone());
+    let acks: Vec<Vec<Verdict>> = bundle
+        .acks
+        .iter()
+        .map(|group| ack::plan(batch, group))
+        .collect();
+    let rejected = acks
+        .iter()
+        .flatten()
+        .find_map(|verdict| verdict.rejected.as_ref());
+    if let Some(rejected) = rejected {
+        batch.native = before.unwrap_or_default();
+        return Err(Refused::AckRejected(rejected.to_string()));
     }
     for (key, row) in writes {
         batch.put_kv(key, row);
@@ -69,5 +83,5 @@ pub fn plan(batch: &mut Batch<'_>, bundle: Bundle) -> Result<Committed, Refused>
         .zip(found)
         .map(|(group, duplicates)| push::append(batch, group, duplicates))
         .collect();
-    Ok(Committed { kv, groups })
+    Ok(Committed { kv, groups, acks })
 }

@@ -248,6 +248,7 @@ async fn commit(shared: &Arc<Shared>, planned: Planned) -> Result<(), StoreError
         }
     }
     shared.park.wake(&touched);
+    shared.pops.wake_queues(&touched);
     done(Ok(()));
     Ok(())
 }

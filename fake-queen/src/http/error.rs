@@ -4,6 +4,8 @@ use http::StatusCode;
 
 use super::reply::Reply;
 use crate::engine::kv::rules::BadCall;
+use crate::engine::native::admin::AdminError;
+use crate::engine::native::pop::PopError;
 use crate::engine::queue_options::OptionError;
 use crate::engine::writer::WriteError;
 use crate::json;
@@ -67,6 +69,27 @@ pub enum ApiError {
     /// A stored segment doesn't unpack.
     #[error("fetch decode failed")]
     Decode,
+    /// What a native consumer is to be handed can't be read.
+    #[error("pop failed")]
+    PopFailed,
+}
+
+impl From<PopError> for ApiError {
+    fn from(error: PopError) -> Self {
+        match error {
+            PopError::Write(error) => Self::Write(error),
+            PopError::Read(_) => Self::PopFailed,
+        }
+    }
+}
+
+impl From<AdminError> for ApiError {
+    fn from(error: AdminError) -> Self {
+        match error {
+            AdminError::Write(error) => Self::Write(error),
+            AdminError::Read(error) => Self::Read(error),
+        }
+    }
 }
 
 impl ApiError {
@@ -89,6 +112,7 @@ impl ApiError {
             | Self::Write(_)
             | Self::KvWrite(_)
             | Self::Read(_)
+            | Self::PopFailed
             | Self::Decode => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }

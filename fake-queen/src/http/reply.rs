@@ -1,17 +1,26 @@
 //! An answer before it is bytes.
 
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, REFERRER_POLICY, RETRY_AFTER,
+    X_CONTENT_TYPE_OPTIONS,
+};
 use http::{HeaderValue, Response, StatusCode};
 use http_body_util::Full;
+
+/// A page has its style in itself and loads nothing.
+const PAGE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'";
 
 /// What a route answers.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// Its status.
     pub status: StatusCode,
-    /// JSON, or nothing with 204.
+    /// JSON, or nothing with 204, or a page.
     pub body: Bytes,
+    /// The body is a page for people.
+    pub page: bool,
     /// `Retry-After`.
     pub retry_after: Option<String>,
     /// `ETag`.
@@ -24,6 +33,7 @@ impl Reply {
         Self {
             status,
             body: body.into(),
+            page: false,
             retry_after: None,
             etag: None,
         }
@@ -32,6 +42,14 @@ impl Reply {
     /// 200 with JSON.
     pub fn ok(body: impl Into<Bytes>) -> Self {
         Self::json(StatusCode::OK, body)
+    }
+
+    /// 200 with a page that holds all it needs and may load nothing.
+    pub fn page(body: impl Into<Bytes>) -> Self {
+        Self {
+            page: true,
+            ..Self::ok(body)
+        }
     }
 
     /// 200 with a value rendered by serde.
@@ -45,7 +63,18 @@ impl Reply {
         let mut response = Response::new(Full::new(self.body));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        if has_body {
+        if self.page {
+            let of_page = [
+                (CONTENT_TYPE, "text/html; charset=utf-8"),
+                (CONTENT_SECURITY_POLICY, PAGE_POLICY),
+                (CACHE_CONTROL, "no-store"),
+                (REFERRER_POLICY, "no-referrer"),
+                (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+            ];
+            for (name, value) in of_page {
+                headers.insert(name, HeaderValue::from_static(value));
+            }
+        } else if has_body {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         for (name, value) in [(RETRY_AFTER, self.retry_after), (ETAG, self.etag)] {

@@ -34,10 +34,25 @@ pub enum Target {
     KvList,
     KvSwitch,
     Transaction,
+    Pop,
+    PopQueue(String),
+    PopLane(String, String),
+    Ack,
+    AckBatch,
+    LeaseExtend(String),
+    DeadLetters(Method),
     AuthMe,
     Groups,
     GroupsLagging,
     Group(String),
+    GroupDelete(String, Option<String>),
+    GroupSubscription(String),
+    GroupSeek {
+        group: String,
+        queue: String,
+        lane: Option<String>,
+    },
+    Console,
     FakeFaults(Method),
     Unknown,
 }
@@ -51,6 +66,7 @@ impl Target {
         let (get, post) = (*method == Method::GET, *method == Method::POST);
         let delete = *method == Method::DELETE;
         match segments.as_slice() {
+            [] | [""] if get => Self::Console,
             ["health"] if get => Self::Health,
             ["status"] if get => Self::Status,
             ["auth", "me"] if get => Self::AuthMe,
@@ -62,6 +78,15 @@ impl Target {
                 ["partitions", "changed"] if post => Self::PartitionsChanged,
                 ["configure"] if post => Self::Configure,
                 ["transaction"] if post => Self::Transaction,
+                ["pop"] if get => Self::Pop,
+                ["pop", "queue", queue] if get => Self::PopQueue((*queue).to_owned()),
+                ["pop", "queue", queue, "partition", lane] if get => {
+                    Self::PopLane((*queue).to_owned(), (*lane).to_owned())
+                }
+                ["ack"] if post => Self::Ack,
+                ["ack", "batch"] if post => Self::AckBatch,
+                ["lease", id, "extend"] if post => Self::LeaseExtend((*id).to_owned()),
+                ["dlq"] if get || delete => Self::DeadLetters(method.clone()),
                 ["kv"] if post => Self::Kv,
                 ["kv", namespace, ..] if rest.len() > 2 => {
                     if !(get || delete || *method == Method::PUT) {
@@ -88,6 +113,7 @@ impl Target {
                 ["consumer-groups"] if get => Self::Groups,
                 ["consumer-groups", "lagging"] if get => Self::GroupsLagging,
                 ["consumer-groups", name] if get => Self::Group((*name).to_owned()),
+                ["consumer-groups", name, of @ ..] => of_group(name, of, delete, post),
                 ["system", "kv-timers"] if post => Self::KvSwitch,
                 _ => Self::Unknown,
             },
@@ -117,13 +143,42 @@ impl Target {
             Self::KvList => "kv_list",
             Self::KvSwitch => "kv_switch",
             Self::Transaction => "transaction",
+            Self::Pop | Self::PopQueue(_) | Self::PopLane(..) => "pop",
+            Self::Ack | Self::AckBatch => "ack",
+            Self::LeaseExtend(_) => "lease_extend",
+            Self::DeadLetters(_) => "dead_letters",
             Self::AuthMe => "auth_me",
             Self::Groups => "groups",
             Self::GroupsLagging => "groups_lagging",
             Self::Group(_) => "group",
+            Self::GroupDelete(..) => "group_delete",
+            Self::GroupSubscription(_) => "group_subscription",
+            Self::GroupSeek { .. } => "group_seek",
+            Self::Console => "console",
             Self::FakeFaults(_) => "fake_faults",
             Self::Unknown => "unknown",
         }
+    }
+}
+
+/// The routes that change a native group.
+fn of_group(group: &str, of: &[&str], delete: bool, post: bool) -> Target {
+    let group = group.to_owned();
+    match of {
+        [] if delete => Target::GroupDelete(group, None),
+        ["queues", queue] if delete => Target::GroupDelete(group, Some((*queue).to_owned())),
+        ["subscription"] if post => Target::GroupSubscription(group),
+        ["queues", queue, "seek"] if post => Target::GroupSeek {
+            group,
+            queue: (*queue).to_owned(),
+            lane: None,
+        },
+        ["queues", queue, "partitions", lane, "seek"] if post => Target::GroupSeek {
+            group,
+            queue: (*queue).to_owned(),
+            lane: Some((*lane).to_owned()),
+        },
+        _ => Target::Unknown,
     }
 }
 
@@ -144,7 +199,15 @@ mod tests {
         key: "a/b c".into(),
     })]
     #[case("GET", "/nowhere", Target::Unknown)]
-    #[case("GET", "/", Target::Unknown)]
+    #[case("GET", "/", Target::Console)]
+    #[case("GET", "", Target::Console)]
+    #[case("POST", "/", Target::Unknown)]
+    #[case("GET", "/api/v1/pop/queue/a%20b", Target::PopQueue("a b".into()))]
+    #[case("GET", "/api/v1/pop/queue/q/partition/0", Target::PopLane("q".into(), "0".into()))]
+    #[case("POST", "/api/v1/lease/x/extend", Target::LeaseExtend("x".into()))]
+    #[case("GET", "/api/v1/consumer-groups/g", Target::Group("g".into()))]
+    #[case("DELETE", "/api/v1/consumer-groups/g", Target::GroupDelete("g".into(), None))]
+    #[case("GET", "/api/v1/consumer-groups/g/queues/q/seek", Target::Unknown)]
     fn paths_name_routes(#[case] method: Method, #[case] path: &str, #[case] expected: Target) {
         assert_eq!(Target::of(&method, path), expected);
     }

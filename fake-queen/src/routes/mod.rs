@@ -1,18 +1,23 @@
 //! The routes, one file each. A route reads its body, asks the engine, renders the answer.
 
+pub mod ack;
 pub mod admission;
 pub mod auth_me;
 pub mod configure;
+pub mod dead_letters;
 pub mod fake_faults;
 pub mod fetch;
 pub mod fetch_offsets;
+pub mod group_admin;
 pub mod groups;
 pub mod health;
 pub mod kv;
 pub mod kv_console;
 pub mod kv_path;
 pub mod kv_switch;
+pub mod lease;
 pub mod partitions_changed;
+pub mod pop;
 pub mod push;
 pub mod queue_delete;
 pub mod queue_depth;
@@ -30,6 +35,7 @@ use hyper::body::Incoming;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::console;
 use crate::faults::{Injected, RetryAfter};
 use crate::http::body;
 use crate::http::error::ApiError;
@@ -149,10 +155,25 @@ async fn dispatch(call: &Call<'_>, target: Target) -> Result<Reply, ApiError> {
         Target::KvList => kv_console::list(call),
         Target::KvSwitch => kv_switch::handle(call),
         Target::Transaction => transaction::handle(call).await,
+        Target::Pop => pop::discover(call).await,
+        Target::PopQueue(queue) => pop::queue(call, &queue).await,
+        Target::PopLane(queue, lane) => pop::lane(call, &queue, &lane).await,
+        Target::Ack => ack::one(call).await,
+        Target::AckBatch => ack::batch(call).await,
+        Target::LeaseExtend(id) => lease::handle(call, &id).await,
+        Target::DeadLetters(method) => dead_letters::handle(call, &method).await,
         Target::AuthMe => Ok(auth_me::handle(call)),
         Target::Groups => groups::list(call).await,
         Target::GroupsLagging => groups::lagging(call).await,
         Target::Group(name) => groups::one(call, &name).await,
+        Target::GroupDelete(group, queue) => {
+            group_admin::delete(call, &group, queue.as_deref()).await
+        }
+        Target::GroupSubscription(group) => group_admin::subscription(call, &group).await,
+        Target::GroupSeek { group, queue, lane } => {
+            group_admin::seek(call, &group, &queue, lane.as_deref()).await
+        }
+        Target::Console => Ok(console::handle(call)),
         Target::FakeFaults(method) => fake_faults::handle(call, &method),
         Target::Unknown => Err(ApiError::NoSuchRoute),
     }

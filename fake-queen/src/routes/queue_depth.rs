@@ -1,9 +1,10 @@
-//! `GET /api/v1/resources/queues/:queue/depth`: readable records per lane. Contract section 3.2.
-//! Native cursors would lower it; no lane has any.
+//! `GET /api/v1/resources/queues/:queue/depth`: records per lane that a native group has yet to
+//! consume, those of the queue's own cursor without one. Contract section 3.2.
 
 use serde_json::{Value, json};
 
 use super::Call;
+use crate::engine::native::{QUEUE_MODE, state::lag};
 use crate::http::error::ApiError;
 use crate::http::reply::Reply;
 
@@ -16,18 +17,22 @@ pub fn handle(call: &Call<'_>, name: &str) -> Result<Reply, ApiError> {
     let queue = state
         .queue(call.tenant, name)
         .ok_or(ApiError::NotFound("Queue not found"))?;
+    let group = call.parameter("group").filter(|group| !group.is_empty());
+    let reader = group.as_deref().unwrap_or(QUEUE_MODE);
+    let mut total = 0;
     let partitions: Vec<Value> = queue
         .lanes
         .iter()
         .map(|(lane, data)| {
-            let depth = data.row.high_watermark - data.row.log_start;
+            let depth = lag(data, reader);
+            total += depth;
             json!({"partition": &**lane, "depth": depth})
         })
         .collect();
     Ok(Reply::value(&json!({
         "queue": name,
-        "group": call.parameter("group"),
-        "depth": queue.totals.messages,
+        "group": group,
+        "depth": total,
         "partitions": partitions,
     })))
 }

@@ -13,12 +13,13 @@ use crate::options::Version;
 /// # Errors
 /// 404 without such a queue.
 pub fn handle(call: &Call<'_>, name: &str) -> Result<Reply, ApiError> {
+    let now_ms = call.node.host.clock.wall().epoch_ms();
     let state = call.node.engine.shared.read();
     let queue = state
         .queue(call.tenant, name)
         .ok_or(ApiError::NotFound("Queue not found"))?;
     let mut out = Vec::with_capacity(1024);
-    queue_list::write(&mut out, queue);
+    queue_list::write(&mut out, queue, now_ms);
     if call.node.options.version >= Version::V1_6 {
         out.pop();
         json::raw(&mut out, ",\"options\":");

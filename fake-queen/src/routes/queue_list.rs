@@ -2,12 +2,14 @@
 //! `partitions` counts lanes that exist, not a declared width. No paging.
 
 use super::Call;
+use crate::engine::native::state::backlog;
 use crate::engine::state::Queue;
 use crate::http::reply::Reply;
 use crate::{ids, json, time};
 
 /// Answers.
 pub fn handle(call: &Call<'_>) -> Reply {
+    let now_ms = call.node.host.clock.wall().epoch_ms();
     let state = call.node.engine.shared.read();
     let mut out = b"{\"queues\":[".to_vec();
     let mut rows = (0_u64, 0_u64);
@@ -18,7 +20,7 @@ pub fn handle(call: &Call<'_>) -> Reply {
             if at > 0 {
                 out.push(b',');
             }
-            write(&mut out, queue);
+            write(&mut out, queue, now_ms);
         }
         rows = (tenant.kv_rows, tenant.kv_bytes);
     }
@@ -31,7 +33,7 @@ pub fn handle(call: &Call<'_>) -> Reply {
 }
 
 /// One queue as the list and the detail show it, without the closing brace's neighbours.
-pub fn write(out: &mut Vec<u8>, queue: &Queue) {
+pub fn write(out: &mut Vec<u8>, queue: &Queue, now_ms: i64) {
     let row = &queue.row;
     json::raw(out, "{\"id\":");
     ids::write_uuid(out, row.id.as_u128());
@@ -50,14 +52,14 @@ pub fn write(out: &mut Vec<u8>, queue: &Queue) {
     json::raw(out, "\",\"partitions\":");
     json::uint(out, queue.lanes.len() as u64);
     let totals = queue.totals;
+    let backlog = backlog(queue, now_ms);
     for (name, value) in [
         (",\"retainedBytes\":", totals.bytes),
         (",\"segments\":{\"segments\":", totals.segments),
         (",\"messages\":", totals.messages),
         ("},\"messages\":{\"total\":", totals.messages),
-        // Without native consumers everything readable is pending.
-        (",\"pending\":", totals.messages),
-        (",\"processing\":", 0),
+        (",\"pending\":", backlog.pending),
+        (",\"processing\":", backlog.processing),
     ] {
         json::raw(out, name);
         json::uint(out, value);

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Call;
+use crate::engine::native::state::backlog;
 use crate::engine::state::Queue;
 use crate::http::error::ApiError;
 use crate::http::reply::Reply;
@@ -10,12 +11,13 @@ use crate::time;
 
 /// Answers the list.
 pub fn list(call: &Call<'_>) -> Reply {
+    let now_ms = call.node.host.clock.wall().epoch_ms();
     let state = call.node.engine.shared.read();
     let queues: Vec<Value> = state
         .tenant(call.tenant)
         .into_iter()
         .flat_map(|tenant| tenant.queues.values())
-        .map(summary)
+        .map(|queue| summary(queue, now_ms))
         .collect();
     Reply::value(&json!({ "queues": queues }))
 }
@@ -25,12 +27,13 @@ pub fn list(call: &Call<'_>) -> Reply {
 /// # Errors
 /// 404 without such a queue.
 pub fn one(call: &Call<'_>, name: &str) -> Result<Reply, ApiError> {
+    let now_ms = call.node.host.clock.wall().epoch_ms();
     let state = call.node.engine.shared.read();
     let queue = state
         .queue(call.tenant, name)
         .ok_or(ApiError::NotFound("Queue not found"))?;
     let options = &queue.row.options;
-    let mut body = summary(queue);
+    let mut body = summary(queue, now_ms);
     body["config"] = json!({
         "leaseTime": options.lease_time,
         "retryLimit": options.retry_limit,
@@ -56,7 +59,8 @@ pub fn one(call: &Call<'_>, name: &str) -> Result<Reply, ApiError> {
     Ok(Reply::value(&body))
 }
 
-fn summary(queue: &Queue) -> Value {
+fn summary(queue: &Queue, now_ms: i64) -> Value {
+    let backlog = backlog(queue, now_ms);
     json!({
         "id": queue.row.id,
         "name": &*queue.row.name,
@@ -66,8 +70,8 @@ fn summary(queue: &Queue) -> Value {
         "partitions": queue.lanes.len(),
         "messages": {
             "total": queue.totals.messages,
-            "pending": queue.totals.messages,
-            "processing": 0,
+            "pending": backlog.pending,
+            "processing": backlog.processing,
         },
     })
 }

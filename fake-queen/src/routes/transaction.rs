@@ -1,7 +1,7 @@
-//! `POST /api/v1/transaction`: pushes and KV operations, all or nothing. Contract section 5.
+//! `POST /api/v1/transaction`: pushes, acks and KV operations, all or nothing. Contract section 5.
 //! Business failures are 200 with `success:false`; `failedIndex` counts push items and acks before
-//! the KV operations. Success shows no offsets. Acks are rejected and timers refused: no lane has
-//! native consumers.
+//! the KV operations. Success shows no offsets. One rejected ack rejects the bundle. Timers are
+//! refused.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,13 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::Call;
+use super::ack::AckItem;
 use super::admission::Kind;
 use super::kv::{write_outcome, write_precondition};
 use super::push::{DEFAULT_LANE, MAX_QUEUE_NAME_CHARS, Text};
 use crate::engine::kv::parse;
 use crate::engine::kv::rules::{BadCall, Limits};
+use crate::engine::native::ack::{self, Verdict};
 use crate::engine::push::{self, Grouper};
 use crate::engine::transaction::{self, Bundle, Committed, Refused};
 use crate::http::error::ApiError;
@@ -27,6 +29,8 @@ use crate::{ids, json};
 struct Body<'a> {
     #[serde(borrow)]
     operations: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    required_leases: Option<Vec<Text<'a>>>,
     #[serde(borrow)]
     kv: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -68,7 +72,7 @@ enum Failure<'a> {
 /// One element of `results`, in the flat order.
 enum Element<'a> {
     Push(Item<'a>),
-    Ack,
+    Ack(AckItem<'a>),
 }
 
 /// Answers.
@@ -99,9 +103,22 @@ pub async fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
         }
     }
     let (groups, positions) = grouper.finish();
+    let acks: Vec<ack::Ack> = elements
+        .iter()
+        .filter_map(|element| match element {
+            Element::Ack(item) => Some(item.ack(None, lent_lease(&body))),
+            Element::Push(_) => None,
+        })
+        .collect();
+    let shared = &call.node.engine.shared;
+    let (acks, verdicts) = ack::prepare(shared, call.tenant, &acks).await?;
+    let places = Places {
+        pushes: positions,
+        acks: verdicts,
+    };
     let bundle = Bundle {
         tenant: call.tenant,
-        acks: elements.len() - positions.len(),
+        acks,
         kv: kv.clone(),
         groups,
         truncate_get_many: call.injected.truncate_get_many(),
@@ -114,9 +131,23 @@ pub async fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
         .write(bytes, move |batch| transaction::plan(batch, bundle))
         .await?;
     Ok(match done {
-        Ok(committed) => Reply::ok(success(bundle_id, &elements, &positions, &kv, &committed)),
+        Ok(committed) => Reply::ok(success(bundle_id, &elements, &places, &kv, &committed)),
         Err(refused) => failed(call, bundle_id, &Failure::Refused(&refused), elements.len()),
     })
+}
+
+/// The group and the place there of each push item, and of each ack.
+struct Places {
+    pushes: Vec<(usize, usize)>,
+    acks: Vec<(usize, usize)>,
+}
+
+/// The lease of acks that show none: the bundle's, when it names exactly one.
+fn lent_lease<'a>(body: &'a Body<'_>) -> &'a str {
+    match body.required_leases.as_deref() {
+        Some([lease]) => &lease.0,
+        _ => "",
+    }
 }
 
 type Read<'a> = (Vec<Element<'a>>, crate::engine::kv::call::Call);
@@ -150,7 +181,8 @@ fn operation<'a>(
     let operation: Operation<'a> = serde_json::from_str(raw.get()).map_err(|_| SHAPE)?;
     match operation.kind.as_ref().map(|kind| &*kind.0) {
         Some("ack") => {
-            elements.push(Element::Ack);
+            let item = serde_json::from_str(raw.get()).map_err(|_| SHAPE)?;
+            elements.push(Element::Ack(item));
             return Ok(());
         }
         Some("push") => {}
@@ -173,21 +205,30 @@ fn operation<'a>(
 fn success(
     bundle_id: Uuid,
     elements: &[Element<'_>],
-    positions: &[(usize, usize)],
+    places: &Places,
     kv: &crate::engine::kv::call::Call,
     committed: &Committed,
 ) -> Vec<u8> {
     let mut out = head(bundle_id, true);
     json::raw(&mut out, ",\"results\":[");
-    let items = elements.iter().filter_map(|element| match element {
-        Element::Push(item) => Some(item),
-        Element::Ack => None,
-    });
-    for (index, (item, (group, position))) in items.zip(positions).enumerate() {
-        let outcome = committed.groups[*group].item(*position);
+    let (mut pushes, mut acks) = (places.pushes.iter(), places.acks.iter());
+    for (index, element) in elements.iter().enumerate() {
         comma(&mut out, index);
         json::raw(&mut out, "{\"index\":");
         json::uint(&mut out, index as u64);
+        let item = match element {
+            Element::Push(item) => item,
+            Element::Ack(item) => {
+                if let Some((group, position)) = acks.next() {
+                    write_ack(&mut out, item, &committed.acks[*group][*position]);
+                }
+                continue;
+            }
+        };
+        let Some((group, position)) = pushes.next() else {
+            continue;
+        };
+        let outcome = committed.groups[*group].item(*position);
         json::raw(
             &mut out,
             ",\"type\":\"push\",\"success\":true,\"transactionId\":",
@@ -221,6 +262,14 @@ fn success(
     }
     json::raw(&mut out, "]}");
     out
+}
+
+fn write_ack(out: &mut Vec<u8>, item: &AckItem<'_>, verdict: &Verdict) {
+    json::raw(out, ",\"type\":\"ack\",\"success\":true,\"transactionId\":");
+    json::string(out, item.transaction_id());
+    json::raw(out, ",\"error\":null,\"dlq\":");
+    json::boolean(out, verdict.dead_lettered);
+    out.push(b'}');
 }
 
 fn failed(call: &Call<'_>, bundle_id: Uuid, failure: &Failure<'_>, elements: usize) -> Reply {
@@ -261,8 +310,8 @@ fn failed(call: &Call<'_>, bundle_id: Uuid, failure: &Failure<'_>, elements: usi
             "duplicate",
             "a transactionId was pushed before".to_owned(),
         ),
-        Failure::Refused(Refused::AckRejected) => {
-            (StatusCode::OK, "ack_rejected", "no such lease".to_owned())
+        Failure::Refused(Refused::AckRejected(why)) => {
+            (StatusCode::OK, "ack_rejected", why.clone())
         }
         Failure::Refused(Refused::Precondition(_)) => (
             StatusCode::OK,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use redb::{ReadableDatabase, ReadableTable};
 
+use super::native;
 use super::rows::{self, SegmentHeader, StoredIds};
 use super::tables::{BODIES, COUNTERS, HEADERS, KV, LANES, QUEUES};
 use super::{Store, StoreError};
@@ -36,11 +37,13 @@ impl Store {
                     .ok_or(StoreError::Damaged("counter"))?;
             }
             let mut queues: BTreeMap<u64, QueueRow> = BTreeMap::new();
+            let consumers = native::Loading::open(&transaction)?;
             for row in transaction.open_table(QUEUES)?.iter()? {
                 let (seq, row) = row?;
                 let row = rows::decode_queue(seq.value(), row.value())
                     .ok_or(StoreError::Damaged("queue"))?;
                 loaded.state_changes.push(Change::PutQueue(row.clone()));
+                consumers.load_queue(&row, &mut loaded.state_changes)?;
                 queues.insert(row.seq, row);
             }
             let headers = transaction.open_table(HEADERS)?;
@@ -59,6 +62,7 @@ impl Store {
                 };
                 let (uid, explicit_ids) = (row.uid, row.explicit_ids);
                 loaded.state_changes.push(Change::PutLane(key.clone(), row));
+                consumers.load_lane(&key, uid, &mut loaded.state_changes)?;
                 let window = queue.options.dedup_window_seconds;
                 if explicit_ids && window > 0 {
                     let since_us = now_ms

@@ -4,6 +4,7 @@
 
 pub mod bytes;
 mod load;
+mod native;
 mod read;
 pub mod rows;
 mod tables;

@@ -2,6 +2,7 @@
 
 use redb::WriteTransaction;
 
+use super::native;
 use super::tables::{BODIES, COUNTERS, HEADERS, KV, LANES, QUEUES};
 use super::{StoreError, rows};
 use crate::engine::change::Change;
@@ -15,6 +16,7 @@ pub(super) struct Tables<'t> {
     headers: redb::Table<'t, (u64, i64), &'static [u8]>,
     bodies: redb::Table<'t, (u64, i64), &'static [u8]>,
     kv: redb::Table<'t, &'static [u8], &'static [u8]>,
+    native: native::Tables<'t>,
 }
 
 impl<'t> Tables<'t> {
@@ -26,6 +28,7 @@ impl<'t> Tables<'t> {
             headers: transaction.open_table(HEADERS)?,
             bodies: transaction.open_table(BODIES)?,
             kv: transaction.open_table(KV)?,
+            native: native::Tables::open(transaction)?,
         })
     }
 
@@ -41,6 +44,7 @@ impl<'t> Tables<'t> {
             }
             Change::DropQueue { seq, lanes, .. } => {
                 self.queues.remove(seq)?;
+                self.native.drop_queue(*seq)?;
                 for lane in lanes {
                     self.drop_lane(*lane)?;
                 }
@@ -69,12 +73,14 @@ impl<'t> Tables<'t> {
             Change::DropKv(key) => {
                 self.kv.remove(rows::encode_kv_key(key).as_slice())?;
             }
+            Change::Native(change) => self.native.write(change)?,
         }
         Ok(())
     }
 
     fn drop_lane(&mut self, lane: LaneUid) -> Result<(), StoreError> {
         self.lanes.remove(lane.0)?;
+        self.native.drop_lane(lane)?;
         self.trim(lane, i64::MAX)
     }
 

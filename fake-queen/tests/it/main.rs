@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod client;
+mod conformance;
+mod console;
 mod crash;
 mod disk;
 mod durable;
@@ -11,7 +13,9 @@ mod fetch;
 mod groups;
 mod kv;
 mod model;
+mod native;
 mod push;
+mod python;
 mod queues;
 mod retention;
 mod server;
