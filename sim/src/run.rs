@@ -1,0 +1,188 @@
+//! One run: a scenario, a seed and a schedule, from which everything else follows.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, io};
+
+use serde::{Deserialize, Serialize};
+
+use crate::check::{self, Violation};
+use crate::history::{Entry, Event, Pass, Recorder};
+use crate::scenario::{self, Scenario};
+use crate::schedule::Step;
+use crate::trace::Trace;
+use crate::world::{Ending, World};
+
+/// All that has to be known to do it again, with the same revision of the code.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The seed: jitter, entropy, what a power cut leaves.
+    pub seed: u64,
+    /// What goes wrong.
+    pub schedule: Vec<Step>,
+    /// The git revision it was made with, when git knows; another may play out differently.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+}
+
+/// Nothing is called so.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no scenario is called {0:?}")]
+pub struct UnknownScenario(pub String);
+
+/// What a run showed.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What must not be; empty when all is well.
+    pub violations: Vec<Violation>,
+    /// What clients did and saw.
+    pub history: Vec<Entry>,
+    /// Everything that happened.
+    pub trace: Vec<String>,
+    /// How much happened.
+    pub numbers: Figures,
+}
+
+/// How much happened in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Simulated time.
+    pub simulated: Duration,
+    /// Batches acknowledged.
+    pub acknowledged: usize,
+    /// Records the following reader saw.
+    pub read_live: usize,
+    /// Records in the log at the end.
+    pub in_log: usize,
+    /// Bytes written to sockets.
+    pub sent_bytes: u64,
+}
+
+impl Run {
+    /// The run of `scenario` with `seed` under `schedule`, at the present revision.
+    pub fn new(scenario: &Scenario, seed: u64, schedule: Vec<Step>) -> Self {
+        Self {
+            scenario: scenario.name.to_owned(),
+            seed,
+            schedule,
+            revision: revision(),
+        }
+    }
+
+    /// Does it. Takes what the run takes, and no time of the simulated world's.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownScenario`].
+    pub fn execute(&self) -> Result<Outcome, UnknownScenario> {
+        let scenario = scenario::named(&self.scenario)
+            .ok_or_else(|| UnknownScenario(self.scenario.clone()))?;
+        Ok(execute(scenario, self.seed, &self.schedule))
+    }
+
+    /// Writes it to a file of its own in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// What the file system says.
+    pub fn save(&self, directory: &Path) -> io::Result<PathBuf> {
+        fs::create_dir_all(directory)?;
+        let path = directory.join(format!("{}-{}.json", self.scenario, self.seed));
+        fs::write(&path, format!("{self}\n"))?;
+        Ok(path)
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let json = serde_json::to_string_pretty(self).map_err(|_| fmt::Error)?;
+        f.write_str(&json)
+    }
+}
+
+/// Runs `scenario` with `seed` under `schedule`.
+pub fn execute(scenario: &'static Scenario, seed: u64, schedule: &[Step]) -> Outcome {
+    let trace = Trace::default();
+    let recorder = Recorder::new(trace.clone());
+    let workload = scenario.workload(seed, recorder.clone());
+    let mut world = World::new(&scenario.world(seed), trace.clone(), workload);
+    let heal_at = Duration::from_millis(scenario.rules.heal_at_ms);
+    let ending = world.run(schedule, heal_at, scenario.patience);
+    let simulated = world.elapsed();
+    drop(world);
+    let history = recorder.entries();
+    let mut violations = check::check(&history);
+    match ending {
+        Ending::Finished => {}
+        Ending::Stuck => {
+            let (sent, unfinished) = check::unfinished(&history);
+            violations.push(Violation::Stuck { unfinished, sent });
+        }
+        Ending::Broken(what) => violations.push(Violation::Broken { what }),
+    }
+    let count = |is: fn(&Event) -> bool| history.iter().filter(|entry| is(&entry.event)).count();
+    let numbers = Figures {
+        simulated,
+        acknowledged: count(|event| matches!(event, Event::Acknowledged { .. })),
+        read_live: count(|event| {
+            matches!(
+                event,
+                Event::Read {
+                    pass: Pass::Live,
+                    ..
+                }
+            )
+        }),
+        in_log: count(|event| {
+            matches!(
+                event,
+                Event::Read {
+                    pass: Pass::Final,
+                    ..
+                }
+            )
+        }),
+        sent_bytes: trace.sent_bytes(),
+    };
+    Outcome {
+        violations,
+        history,
+        trace: trace.lines(),
+        numbers,
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:.2} s simulated, {} batches acknowledged, {} records read live, {} in the log, {} bytes sent",
+            self.simulated.as_secs_f64(),
+            self.acknowledged,
+            self.read_live,
+            self.in_log,
+            self.sent_bytes
+        )
+    }
+}
+
+/// The revision of the sources this was built from, as far as the checkout still holds them.
+fn revision() -> Option<String> {
+    let asked = std::process::Command::new("git")
+        .args([
+            "-C",
+            env!("CARGO_MANIFEST_DIR"),
+            "rev-parse",
+            "--short=12",
+            "HEAD",
+        ])
+        .stderr(std::process::Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8(asked.stdout).ok()?;
+    let text = text.trim();
+    (asked.status.success() && !text.is_empty()).then(|| text.to_owned())
+}

@@ -1,0 +1,148 @@
+//! What clients do in a run, by name. A scenario holds no schedule: any may strike it.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use host::Host;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::client::producer::{Plan, Producer};
+use crate::client::reader::Reader;
+use crate::client::{Client, Profile, profile};
+use crate::history::{Pass, Recorder};
+use crate::schedule::Rules;
+use crate::seed::Numbers;
+use crate::trace::Node;
+use crate::world::{Description, KAFKA_PORT, Workload};
+
+/// Producers, and a reader that follows them.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Its name: the behaviour it proves, or the fault that is planted in it.
+    pub name: &'static str,
+    /// What it proves, in a sentence.
+    pub about: &'static str,
+    /// What generated schedules may hold.
+    pub rules: Rules,
+    /// The violation that a planted fault leads to; `None` for the shipped code.
+    pub planted: Option<&'static str>,
+    profile: &'static Profile,
+    lying_syncs: usize,
+    producers: u32,
+    partitions: i32,
+    batches: u64,
+    records: u32,
+    every: Duration,
+    /// How long the clients may take to finish once everything has healed: three call timeouts of
+    /// the facade, for a call may begin just before the heal, and be answered behind another.
+    pub patience: Duration,
+}
+
+const TOPIC: &str = "orders";
+
+const RULES: Rules = Rules {
+    heal_at_ms: 8_000,
+    max_steps: 8,
+    max_wall_jump_ms: 600_000,
+};
+
+const EXACTLY_ONCE: Scenario = Scenario {
+    name: "acknowledged-is-there-once",
+    about: "what an idempotent producer was told is stored is in the log once, where it was told, in order",
+    rules: RULES,
+    planted: None,
+    profile: &profile::IDEMPOTENT,
+    lying_syncs: 0,
+    producers: 3,
+    partitions: 2,
+    batches: 60,
+    records: 3,
+    every: Duration::from_millis(100),
+    patience: Duration::from_secs(30),
+};
+
+/// Every scenario.
+pub const ALL: &[Scenario] = &[
+    EXACTLY_ONCE,
+    Scenario {
+        name: "planted-disk-forgets",
+        about: "Queen's disk loses its last confirmed syncs at a power cut: the checker sees lost writes",
+        planted: Some("lost write"),
+        lying_syncs: 4,
+        ..EXACTLY_ONCE
+    },
+    Scenario {
+        name: "planted-plain-producer",
+        about: "a producer without idempotence sends again what was stored: the checker sees duplicates",
+        planted: Some("duplicate"),
+        profile: &profile::PLAIN,
+        ..EXACTLY_ONCE
+    },
+];
+
+/// The scenario called `name`.
+pub fn named(name: &str) -> Option<&'static Scenario> {
+    ALL.iter().find(|scenario| scenario.name == name)
+}
+
+impl Scenario {
+    /// The world it plays in.
+    pub fn world(&self, seed: u64) -> Description {
+        Description {
+            seed,
+            partitions: self.partitions,
+            lying_syncs: self.lying_syncs,
+        }
+    }
+
+    /// What its clients do.
+    pub fn workload(&'static self, seed: u64, recorder: Recorder) -> Workload {
+        Box::new(move |host, healed| self.clients(seed, host, recorder, healed).boxed())
+    }
+
+    fn client(&self, id: String, host: &Host, recorder: &Recorder) -> Client {
+        Client {
+            host: host.clone(),
+            profile: self.profile,
+            id,
+            bootstrap: (Node::Facade.name().to_owned(), KAFKA_PORT),
+            recorder: recorder.clone(),
+        }
+    }
+
+    async fn clients(
+        &self,
+        seed: u64,
+        host: Host,
+        recorder: Recorder,
+        mut healed: watch::Receiver<bool>,
+    ) {
+        let mut producers = JoinSet::new();
+        for producer in 0..self.producers {
+            let id = format!("producer-{producer}");
+            let pace = Numbers::new(seed, &id);
+            let partition = i32::try_from(producer).unwrap_or_default() % self.partitions;
+            let plan = Plan {
+                producer,
+                topic: TOPIC.to_owned(),
+                partition,
+                batches: self.batches,
+                records: self.records,
+                every: self.every,
+            };
+            let client = self.client(id, &host, &recorder);
+            producers.spawn(Producer::new(client, plan, pace).run());
+        }
+        let reader = |id: &str, pass| {
+            let client = self.client(id.to_owned(), &host, &recorder);
+            Reader::new(client, TOPIC, self.partitions, pass)
+        };
+        let following = tokio::spawn(reader("follower", Pass::Live).follow());
+        // An error says that the world is gone, and this with it.
+        let _ = healed.wait_for(|healed| *healed).await;
+        while producers.join_next().await.is_some() {}
+        reader("auditor", Pass::Final).read_all().await;
+        following.abort();
+    }
+}

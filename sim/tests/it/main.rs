@@ -1,0 +1,5 @@
+//! The world, the scenarios that run in it, and the proof that what it says can be believed.
+
+mod believed;
+mod scenarios;
+mod seam;
