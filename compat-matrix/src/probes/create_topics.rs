@@ -1,5 +1,7 @@
 //! CreateTopics (19).
 
+use std::time::Duration;
+
 use kafka_wire::{ApiKey, ErrorCode};
 use serde_json::{Value as Json, json};
 
@@ -73,9 +75,12 @@ fn cases() -> Vec<Case> {
                         "Configs": "<not empty>",
                     }],
                 }))?;
-                p.metadata(&name).await?.is(json!({
-                    "Topics": [{"ErrorCode": "NONE", "Partitions": {"<count>": 3}}],
-                }))
+                p.until(Duration::from_secs(5), || async {
+                    p.metadata(&name).await?.is(json!({
+                        "Topics": [{"ErrorCode": "NONE", "Partitions": {"<count>": 3}}],
+                    }))
+                })
+                .await
             },
         ),
         Case::new(

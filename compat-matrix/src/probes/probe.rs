@@ -159,7 +159,8 @@ impl Probe {
     ///
     /// # Errors
     ///
-    /// The last difference when `within` is over, or what [`Probe::ask`] says.
+    /// The last difference when `within` is over or the answer is an error for good, or what
+    /// [`Probe::ask`] says.
     pub async fn ask_until(
         &self,
         request: Json,
@@ -171,7 +172,7 @@ impl Probe {
             let answer = self.ask(request.clone()).await?;
             match answer.is(expected.clone()) {
                 Ok(()) => return Ok(answer),
-                Err(stop) if began.elapsed() > within => return Err(stop),
+                Err(stop) if began.elapsed() > within || answer.is_final() => return Err(stop),
                 Err(_) => sleep(ASK_EVERY).await,
             }
         }
@@ -431,6 +432,13 @@ impl Answer {
             .into_iter()
             .find(|(_, code)| *code != 0)
             .map(|(_, code)| crate::wire::codec::code_name(code))
+    }
+
+    /// Whether it holds an error that no client would ask again after.
+    fn is_final(&self) -> bool {
+        self.value.codes().iter().any(|(_, code)| {
+            ErrorCode::from_code(*code).is_some_and(|code| code.is_error() && !code.retriable())
+        })
     }
 
     /// The value at a path.

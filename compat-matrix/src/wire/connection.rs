@@ -88,6 +88,18 @@ impl Connection {
         (Reader(reader), Writer(writer))
     }
 
+    /// Waits until something can be read, and reads nothing.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, or `TimedOut`.
+    pub async fn has_bytes(&self, within: Duration) -> io::Result<()> {
+        timeout(within, self.stream.peek(&mut [0]))
+            .await
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+            .map(|_| ())
+    }
+
     /// Reads and drops whatever comes until the other side closes or `within` is over.
     pub async fn read_to_end(&mut self, within: Duration) -> ReadToEnd {
         let mut read = ReadToEnd {
