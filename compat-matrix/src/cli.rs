@@ -1,6 +1,7 @@
 //! The command line. Exit codes: 0 every outcome is the expected one, 1 some are not (or the target
 //! does not run), 2 the command makes no sense.
 
+mod bench;
 mod list;
 mod run;
 
@@ -9,6 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bench::SERVE_QUEEN;
 use crate::docs;
 use crate::expectations::matches;
 use crate::spec::Spec;
@@ -43,6 +45,11 @@ enum Command {
     List(Selection),
     /// Generate the API tables of README.md and docs/, from the repository's root.
     Docs(DocsArguments),
+    /// Measure whole systems and write the numbers to a page.
+    Bench(bench::BenchArguments),
+    /// The Queen that `bench` compares with, on a port that it prints.
+    #[command(name = SERVE_QUEEN, hide = true)]
+    ServeQueen(bench::ServeQueenArguments),
 }
 
 #[derive(Debug, Args)]
@@ -153,6 +160,8 @@ pub fn main() -> ExitCode {
         Command::Run(run) => runtime.block_on(run::run(run)),
         Command::List(selection) => runtime.block_on(list::list(&selection)),
         Command::Docs(docs) => generate_docs(&docs),
+        Command::Bench(arguments) => runtime.block_on(bench::bench(arguments)),
+        Command::ServeQueen(arguments) => runtime.block_on(bench::serve_queen(arguments)),
     };
     // Tasks that still wait for a dead node must not keep the process.
     runtime.shutdown_background();

@@ -8,6 +8,7 @@
 
 pub mod aftermath;
 pub mod bad_input;
+pub mod bench;
 pub mod cli;
 pub mod cx;
 pub mod docs;

@@ -5,6 +5,7 @@ mod node;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+pub(crate) use node::free_port;
 pub use node::{Memory, Node, called_as_node};
 
 use crate::spec::Stop;

@@ -4,6 +4,7 @@
 //!     cargo bench -p kafka-wire --bench records
 
 use std::hint::black_box;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -228,5 +229,12 @@ fn floor(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, floor, encode, decode);
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(50)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2));
+    targets = floor, encode, decode
+}
 criterion_main!(benches);

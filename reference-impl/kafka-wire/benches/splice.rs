@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::hint::black_box;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
@@ -29,7 +30,8 @@ struct Shape {
     record_bytes: usize,
 }
 
-const SHAPES: [Shape; 4] = [
+/// From few large batches to many tiny ones, where fields outweigh records.
+const SHAPES: [Shape; 6] = [
     Shape {
         topics: 1,
         partitions: 1,
@@ -46,16 +48,29 @@ const SHAPES: [Shape; 4] = [
         record_bytes: 64 << 10,
     },
     Shape {
+        topics: 4,
+        partitions: 16,
+        record_bytes: 1 << 10,
+    },
+    Shape {
         topics: 8,
         partitions: 128,
         record_bytes: 1 << 10,
+    },
+    Shape {
+        topics: 8,
+        partitions: 128,
+        record_bytes: 64,
     },
 ];
 
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kib = self.record_bytes >> 10;
-        write!(f, "{}x{}x{kib}KiB", self.topics, self.partitions)
+        write!(f, "{}x{}x", self.topics, self.partitions)?;
+        match self.record_bytes {
+            bytes @ ..1024 => write!(f, "{bytes}B"),
+            bytes => write!(f, "{}KiB", bytes >> 10),
+        }
     }
 }
 
@@ -195,5 +210,12 @@ fn fetch(c: &mut Criterion) {
     );
 }
 
-criterion_group!(benches, produce, fetch);
+criterion_group! {
+    name = benches;
+    config = Criterion::default()
+        .sample_size(50)
+        .warm_up_time(Duration::from_millis(500))
+        .measurement_time(Duration::from_secs(2));
+    targets = produce, fetch
+}
 criterion_main!(benches);

@@ -39,6 +39,11 @@ impl Fragment {
     pub fn len_bytes(&self) -> usize {
         self.json.len()
     }
+
+    /// The items, separated by commas.
+    pub fn json(&self) -> &Bytes {
+        &self.json
+    }
 }
 
 /// Encodes items of one lane.
