@@ -40,13 +40,18 @@ fn number(value: u64) -> Cell {
     (if value == 0 { "n z" } else { "n" }, count(value))
 }
 
+/// A number that is told even when it is zero.
+fn shown(value: u64) -> Cell {
+    (if value == 0 { "n q" } else { "n" }, count(value))
+}
+
 fn size(value: u64) -> Cell {
     (number(value).0, bytes(value))
 }
 
 fn offset(value: i64) -> Cell {
     // Offsets are never negative.
-    number(u64::try_from(value).unwrap_or(0))
+    shown(u64::try_from(value).unwrap_or(0))
 }
 
 fn instant(at: &str) -> Cell {
@@ -285,7 +290,7 @@ fn groups(out: &mut String, view: &View, asked: &Asked) {
     ];
     let row = |group: &GroupLine| {
         let lag = match group.lag {
-            0 => number(0),
+            0 => shown(0),
             lag => ("n", format!("<span class=\"lag\">{}</span>", count(lag))),
         };
         let cells = vec![

@@ -138,6 +138,7 @@ fn read(call: &Call<'_>, scope: Scope) -> Result<Asked, ApiError> {
             lease_s: number(call, "leaseSeconds")?,
             start: start(call),
             conflation,
+            newer_from: u64::MAX,
         },
         wait: Duration::from_millis(if wait { timeout_ms } else { 0 }),
     })

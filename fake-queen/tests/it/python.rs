@@ -83,6 +83,7 @@ fn source() -> PathBuf {
 
 /// The directory that holds the client, installed by hash once and kept beside the builds.
 fn installed(version: &str) -> Result<PathBuf, String> {
+    run(Command::new("python3").arg("--version")).map_err(|why| format!("no python3: {why}"))?;
     let requirements = source().join(format!("requirements-{version}.txt"));
     let pins = std::fs::read(&requirements).map_err(|e| format!("no pinned versions: {e}"))?;
     let fingerprint = pins.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

@@ -55,6 +55,8 @@ pub struct Want {
     pub start: Start,
     /// Only the newest record of each lane; `None` when the caller doesn't say.
     pub conflation: Option<bool>,
+    /// Queues from this `QueueRow::seq` on came while the caller waited: all in them is new to it.
+    pub newer_from: u64,
 }
 
 /// What a look needs that is not in the rows, read before it.
@@ -164,11 +166,22 @@ impl Want {
         })
     }
 
-    /// The lane a pop is pinned to doesn't exist: whatever comes is new.
-    pub fn pinned_to_nothing(&self, state: &State) -> bool {
+    /// Notes, as a pop begins, what is there: whatever comes later is new to its group, also in a
+    /// lane or queue that comes later.
+    pub fn begin(&mut self, state: &State) {
+        self.newer_from = u64::MAX;
         match &self.scope {
-            Scope::Lane(queue, lane) => state.lane(self.tenant, queue, lane).is_none(),
-            Scope::Queue(_) | Scope::Discover { .. } => false,
+            Scope::Lane(queue, lane) => {
+                if state.lane(self.tenant, queue, lane).is_none() {
+                    self.start = Start::All;
+                }
+            }
+            Scope::Discover { .. } => {
+                let queues = state.tenant(self.tenant).into_iter();
+                let queues = queues.flat_map(|tenant| tenant.queues.values());
+                self.newer_from = queues.map(|queue| queue.row.seq + 1).max().unwrap_or(0);
+            }
+            Scope::Queue(_) => {}
         }
     }
 }

@@ -55,9 +55,7 @@ pub async fn pop(
 ) -> Result<Popped, PopError> {
     let started = Instant::now();
     let deadline = started + wait;
-    if want.pinned_to_nothing(&shared.read()) {
-        want.start = Start::All;
-    }
+    want.begin(&shared.read());
     let gather_until = gathering(shared, &want).map(|patience| deadline.min(started + patience));
     let mut last_chance = wait.is_zero();
     loop {
@@ -240,6 +238,10 @@ async fn facts(
     let (delayed, unseeded) = {
         let state = shared.read();
         let delays = |options: &QueueOptions| options.delayed_processing > 0;
+        let from_instant = matches!(want.start, Start::From(_));
+        if !from_instant && !want.queues(&state).iter().any(|q| delays(&q.row.options)) {
+            return Ok((Facts::default(), None));
+        }
         let delayed: Vec<_> = want
             .lanes(&state)
             .filter(|(queue, ..)| delays(&queue.row.options))
@@ -248,7 +250,7 @@ async fn facts(
         let unseeded: Vec<_> = want
             .lanes(&state)
             .filter(|(queue, _, lane)| {
-                matches!(want.start, Start::From(_))
+                from_instant
                     && !queue.consumers.subscriptions.contains_key(&want.group)
                     && !lane.consumers.cursors.contains_key(&want.group)
             })

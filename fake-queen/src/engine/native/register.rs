@@ -7,7 +7,7 @@ use super::rows::{CursorRow, LaneAt, QueueKey, Start, SubscriptionRow};
 use crate::engine::batch::Batch;
 use crate::engine::change::LaneKey;
 use crate::engine::queue_options::QueueOptions;
-use crate::engine::state::{Lane, State};
+use crate::engine::state::{Lane, Queue, State};
 
 /// The group was never here: claiming makes its cursors.
 pub fn is_first_contact(state: &State, want: &Want) -> bool {
@@ -80,8 +80,8 @@ pub fn register(batch: &mut Batch<'_>, want: &Want, facts: &Facts, now_ms: i64) 
     let unseeded: Vec<(LaneAt, i64)> = want
         .lanes(state)
         .filter(|(queue, ..)| !queue.consumers.subscriptions.contains_key(&want.group))
-        .map(|(_, key, lane)| {
-            let seed = want.seed(&key, lane, facts);
+        .map(|(queue, key, lane)| {
+            let seed = want.seed(queue, &key, lane, facts);
             let uid = lane.row.uid;
             (LaneAt { key, uid }, seed)
         })
@@ -95,10 +95,11 @@ pub fn register(batch: &mut Batch<'_>, want: &Want, facts: &Facts, now_ms: i64) 
 
 impl Want {
     /// Where a cursor begins in a lane that was there before the group.
-    fn seed(&self, key: &LaneKey, lane: &Lane, facts: &Facts) -> i64 {
+    fn seed(&self, queue: &Queue, key: &LaneKey, lane: &Lane, facts: &Facts) -> i64 {
         let oldest = lane.row.log_start - 1;
         match self.start {
             _ if *self.group == *QUEUE_MODE => oldest,
+            _ if queue.row.seq >= self.newer_from => oldest,
             Start::All => oldest,
             Start::New => lane.row.high_watermark - 1,
             Start::From(_) => facts.seeds.get(key).copied().unwrap_or(oldest),

@@ -187,9 +187,10 @@ async fn discovery_finds_queues_by_namespace_and_task() {
         answer.json(),
         json!({"success": false, "error": "namespace or task is required", "messages": []})
     );
+    // Of a group too: the queue came while it waited, so all in it is new.
     let waiting = tokio::spawn({
         let client = client.clone();
-        async move { pop(&client, "?namespace=new&wait=true").await }
+        async move { pop(&client, "?namespace=new&wait=true&consumerGroup=g").await }
     });
     tokio::time::sleep(Duration::from_secs(1)).await;
     push_all(&client, "new.queue", "0", &[4]).await;
@@ -300,4 +301,21 @@ async fn records_of_kafka_and_of_natives_cross() {
     let popped = pop(&client, "queue/topic").await;
     assert_eq!(data(&popped), [envelope, json!({"native": [1]})]);
     assert_eq!(popped.unwrap()["partition"], "3");
+}
+
+/// Newer clients may push frames of bytes and fall back to JSON when that is refused.
+#[tokio::test(start_paused = true)]
+async fn a_binary_push_is_refused_as_a_body_and_binary_pops_are_answered_in_json() {
+    let client = World::default().await.client;
+    let mut connection = client.connect().await.unwrap();
+    let headers = [("content-type", "application/x-queen-push")];
+    let body: &[u8] = b"QPB1\x00\x01\x00\x00\x00\x01\x00q";
+    let refused = connection
+        .call("POST", "/api/v1/push", &headers, body)
+        .await
+        .unwrap();
+    assert_eq!(refused.status, 400);
+    assert!(refused.text.contains("bad body:"), "{}", refused.text);
+    push_all(&client, "q", "0", &[1]).await;
+    assert_eq!(data(&pop(&client, "queue/q?frames=true").await), ints(&[1]));
 }
