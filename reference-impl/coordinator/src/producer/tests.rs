@@ -195,8 +195,25 @@ fn a_producer_whose_first_batch_failed_is_unknown_again() {
     let mut one = One::new();
     let ticket = one.admit(0, 5, 1);
     one.states.fail(at(0), &0, ticket);
-    assert!(one.states.is_empty());
     one.append(0, 3, 1);
+}
+
+#[test]
+fn what_was_in_flight_behind_a_failed_first_batch_does_not_overtake_it() {
+    let mut one = One::new();
+    let ticket = one.admit(0, 0, 3);
+    one.states.fail(at(0), &0, ticket);
+    assert_eq!(
+        one.judge(0, 3, 3),
+        Verdict::Refused(Refusal::OutOfOrderSequence)
+    );
+    assert_eq!(one.append(0, 0, 3), 0);
+    assert_eq!(one.append(0, 3, 3), 3);
+    // A client that gave the batch up begins a new epoch.
+    let mut one = One::new();
+    let ticket = one.admit(0, 7, 1);
+    one.states.fail(at(0), &0, ticket);
+    one.append(1, 0, 1);
 }
 
 #[test]
@@ -284,6 +301,8 @@ struct Model {
     /// Stored batches: epoch, first, count, base offset.
     stored: Vec<(i16, u64, u32, i64)>,
     admitted: Vec<(Ticket, i16, u64, u32)>,
+    /// Epoch and first sequence of the batch that failed while nothing was stored.
+    failed: Option<(i16, u64)>,
 }
 
 impl Model {
@@ -302,7 +321,15 @@ impl Model {
     /// Sequences here don't wrap: the test unrolls them.
     fn judge(&self, epoch: i16, first: u64, count: u32) -> Expected {
         let Some(current) = self.current_epoch() else {
-            return Expected::New;
+            return match self.failed {
+                // Half the space ahead is behind: sequences wrap.
+                Some((failed_epoch, failed))
+                    if epoch == failed_epoch && first > failed && first - failed < 1 << 30 =>
+                {
+                    Expected::Refused(Refusal::OutOfOrderSequence)
+                }
+                _ => Expected::New,
+            };
         };
         if epoch < current {
             return Expected::Refused(Refusal::InvalidProducerEpoch);
@@ -439,7 +466,10 @@ proptest! {
                 }
             }
         }
-        let known = models.values().filter(|m| m.current_epoch().is_some()).count();
+        let known = models
+            .values()
+            .filter(|m| m.current_epoch().is_some() || m.failed.is_some())
+            .count();
         prop_assert_eq!(states.len(), known);
     }
 
@@ -484,7 +514,10 @@ fn fail(
     key: u8,
     index: usize,
 ) -> Result<(), TestCaseError> {
-    let (ticket, e, ..) = model.admitted.remove(index);
+    let (ticket, e, first, _) = model.admitted.remove(index);
+    if model.stored.is_empty() {
+        model.failed = Some((e, first));
+    }
     let behind = model.admitted.split_off(index);
     let (doomed, kept): (Vec<_>, Vec<_>) = behind.into_iter().partition(|a| a.1 == e);
     model.admitted.extend(kept);

@@ -77,6 +77,9 @@ struct Admitted {
 #[derive(Debug, Default)]
 pub(super) struct Window {
     log: Option<Log>,
+    /// While nothing is known to be stored: the batch that failed first. Those that its client had
+    /// in flight behind it still arrive, and must not become the beginning of the log.
+    failed: Option<(ProducerEpoch, Sequence)>,
     admitted: VecDeque<Admitted>,
 }
 
@@ -85,9 +88,17 @@ impl Window {
         self.admitted.is_empty()
     }
 
-    /// Nothing stored, nothing admitted: as good as unknown.
+    /// Nothing stored, nothing failed, nothing admitted: as good as unknown.
     pub(super) fn is_blank(&self) -> bool {
-        self.log.is_none() && self.admitted.is_empty()
+        self.log.is_none() && self.failed.is_none() && self.admitted.is_empty()
+    }
+
+    /// Whether a batch comes before a failed one that it was sent behind.
+    fn overtakes(&self, epoch: ProducerEpoch, range: SequenceRange) -> bool {
+        self.failed.is_some_and(|(failed_epoch, failed)| {
+            let ahead = failed.steps_to(range.first());
+            epoch == failed_epoch && (1..LONGEST_RUN).contains(&ahead)
+        })
     }
 
     /// The epoch and next sequence after everything stored and admitted.
@@ -119,6 +130,8 @@ impl Window {
             if self.admitted.back().is_some_and(|last| last.lane != lane) {
                 return Verdict::Busy;
             }
+        } else if self.overtakes(epoch, range) {
+            return Verdict::Refused(Refusal::OutOfOrderSequence);
         }
         self.admitted.push_back(Admitted {
             ticket,
@@ -161,6 +174,7 @@ impl Window {
             log => log.insert(Log::new(epoch, range.first())),
         };
         log.append(range, base_offset);
+        self.failed = None;
         true
     }
 
@@ -168,7 +182,10 @@ impl Window {
         let Some(at) = self.position(ticket) else {
             return Vec::new();
         };
-        let epoch = self.admitted[at].epoch;
+        let Admitted { epoch, range, .. } = self.admitted[at];
+        if self.log.is_none() {
+            self.failed = Some((epoch, range.first()));
+        }
         let behind = self.admitted.split_off(at);
         let mut doomed = Vec::new();
         for admitted in behind {
