@@ -1,4 +1,4 @@
-//! Hands a GET on to the Queen in this process: its console, and whatever else it shows.
+//! Hands a GET of `/` on to the Queen in this process: its console page.
 
 use std::time::Duration;
 

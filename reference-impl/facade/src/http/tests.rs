@@ -183,10 +183,10 @@ async fn metrics_are_prometheus_text() {
 
 #[rstest]
 #[case::console("/", "200 OK\nconsole at {path}", (200, "console at /"))]
-#[case::query("/queues?q=a%20b", "200 OK\n{path}", (200, "/queues?q=a%20b"))]
-#[case::status("/none", "404 Not Found\nno", (404, "no"))]
+#[case::query("/?after=a%20b", "200 OK\n{path}", (200, "/?after=a%20b"))]
+#[case::status("/?", "404 Not Found\nno", (404, "no"))]
 #[tokio::test(start_paused = true)]
-async fn other_paths_are_the_embedded_queens(
+async fn the_root_is_the_embedded_queens_console(
     #[case] path: &str,
     #[case] queen: &'static str,
     #[case] expected: (u16, &str),
@@ -201,6 +201,9 @@ async fn nothing_but_get_is_taken_and_no_remote_queen_is_shown() {
     let rig_embedded = rig(Some("200 OK\nno"), embedded());
     for method in ["POST", "DELETE", "PUT"] {
         assert_eq!(ask(&rig_embedded, method, "/api/v1/push").await.0, 405);
+    }
+    for path in ["/api/v1/pop/queue/orders", "/health", "//", "/%2e"] {
+        assert_eq!(ask(&rig_embedded, "GET", path).await.0, 404, "{path}");
     }
     assert_eq!(rig_embedded.calls.load(Ordering::Relaxed), 0);
     let rig_remote = rig(Some("200 OK\nno"), remote());
