@@ -13,7 +13,7 @@ use crate::schedule::{Step, schedules};
 use crate::seed::Numbers;
 
 /// Runs spent on one failure: shrinking further than this is not worth a person's wait.
-const MAX_SHRINKS: usize = 100;
+const MAX_SHRINKS: usize = 60;
 
 /// A run that showed what must not be, under the smallest schedule found.
 #[derive(Clone, Debug)]

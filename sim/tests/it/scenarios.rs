@@ -129,3 +129,24 @@ fn a_machine_without_power_answers_nobody() {
         "{first:?}"
     );
 }
+
+#[test]
+fn no_fault_once_found_comes_back() {
+    let directory = Path::new(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../fixtures/schedules"
+    ));
+    let mut files: Vec<_> = std::fs::read_dir(directory)
+        .expect("the schedules")
+        .map(|entry| entry.expect("readable").path())
+        .collect();
+    files.sort();
+    assert!(!files.is_empty());
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("readable");
+        let run: Run = serde_json::from_str(&text).expect("a run");
+        let outcome = run.execute().expect("a scenario");
+        let found = &outcome.violations;
+        assert!(found.is_empty(), "{}: {found:#?}", file.display());
+    }
+}

@@ -95,8 +95,7 @@ fn entropy_is_the_seeds_and_never_repeats_over_a_restart() {
                 numbers.lock().unwrap().push(host.entropy.next_u64());
             });
         }
-        let drawn = numbers.lock().unwrap().clone();
-        drawn
+        numbers.lock().unwrap().clone()
     };
     assert_eq!(drawn(1), drawn(1));
     assert_ne!(drawn(1), drawn(2));
