@@ -120,6 +120,10 @@ pub struct DecodedHeader {
 pub fn read(payload: &str, arena: &mut Vec<u8>, headers: &mut Vec<DecodedHeader>) -> Decoded {
     let (arena_mark, headers_mark) = (arena.len(), headers.len());
     let mut sink = Sink { arena, headers };
+    if let Some(decoded) = plain(payload, &mut sink) {
+        return decoded;
+    }
+    sink.arena.truncate(arena_mark);
     let mut json = serde_json::Deserializer::from_str(payload);
     match EnvelopeSeed(&mut sink).deserialize(&mut json) {
         Ok(decoded) if json.end().is_ok() => decoded,
@@ -133,6 +137,45 @@ pub fn read(payload: &str, arena: &mut Vec<u8>, headers: &mut Vec<DecodedHeader>
             }
         }
     }
+}
+
+/// An envelope without headers, spelled exactly as [`write`] spells it: what nearly every record is,
+/// and several times cheaper to read than any JSON. `None` says nothing about the payload, and leaves
+/// bytes behind in the arena.
+fn plain(payload: &str, sink: &mut Sink<'_>) -> Option<Decoded> {
+    let rest = payload.strip_prefix("{\"k\":")?;
+    let (key, rest) = plain_bytes(rest, sink)?;
+    let (timestamp_ms, rest) = match rest.strip_prefix(",\"t\":") {
+        Some(rest) => {
+            let (digits, rest) = rest.split_at(rest.find(',')?);
+            (Some(plain_number(digits)?), rest)
+        }
+        None => (None, rest),
+    };
+    let (value, rest) = plain_bytes(rest.strip_prefix(",\"v\":")?, sink)?;
+    (rest == "}").then_some(Decoded {
+        key,
+        value,
+        timestamp_ms,
+        header_count: 0,
+    })
+}
+
+/// `null` or base64 in quotes, and what follows. A string with an escape is not base64.
+fn plain_bytes<'t>(text: &'t str, sink: &mut Sink<'_>) -> Option<(Option<Span>, &'t str)> {
+    if let Some(rest) = text.strip_prefix("null") {
+        return Some((None, rest));
+    }
+    let text = text.strip_prefix('"')?;
+    let (base64, rest) = text.split_at(text.find('"')?);
+    Some((Some(sink.append_base64(base64)?), &rest[1..]))
+}
+
+/// A number as JSON and [`write`] spell it, not negative.
+fn plain_number(digits: &str) -> Option<i64> {
+    let is_json = digits == "0" || !digits.starts_with('0');
+    let is_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
+    (is_json && is_digits).then(|| digits.parse().ok())?
 }
 
 struct Sink<'s> {

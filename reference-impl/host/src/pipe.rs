@@ -107,11 +107,44 @@ impl AsyncWrite for PipeStream {
         Pin::new(&mut self.0).poll_write(cx, buf)
     }
 
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<Result<usize, io::Error>> {
+        Pin::new(&mut self.0).poll_write_vectored(cx, bufs)
+    }
+
+    /// An HTTP body is copied into one buffer first where this is false.
+    fn is_write_vectored(&self) -> bool {
+        self.0.is_write_vectored()
+    }
+
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn slices_are_written_in_one_go() {
+        let (connector, mut listener) = pipe(64);
+        let (near, far) = tokio::join!(connector.connect(), listener.accept());
+        let (mut near, mut far) = (near.unwrap(), far.unwrap());
+        assert!(near.is_write_vectored());
+        let slices = [io::IoSlice::new(b"one "), io::IoSlice::new(b"two")];
+        assert_eq!(near.write_vectored(&slices).await.unwrap(), 7);
+        let mut read = [0; 7];
+        far.read_exact(&mut read).await.unwrap();
+        assert_eq!(&read, b"one two");
     }
 }

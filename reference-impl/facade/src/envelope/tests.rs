@@ -71,6 +71,37 @@ proptest! {
         prop_assert_eq!(decode(&text), record);
     }
 
+    /// The short way reads what it takes exactly as JSON reads it: white space ahead shuts it out.
+    #[test]
+    fn both_ways_of_reading_agree(
+        parts in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "{\"k\":", ",\"t\":", ",\"v\":", "null", "\"\"", "\"YQ==\"", "\"YQ\"", "\"\\/\\/\\/\\/\"",
+                "\"a", "\"", "0", "01", "-0", "-1", "+1", "12", "1e3", "9223372036854775807",
+                "9223372036854775808", "}", " ", ",", "\u{e9}",
+            ]),
+            0..8,
+        ),
+    ) {
+        let text = parts.concat();
+        prop_assert_eq!(decode(&text), decode(&format!(" {text}")));
+    }
+
+    /// As above, of what begins as an envelope does.
+    #[test]
+    fn both_ways_of_reading_envelopes_agree(
+        key in proptest::sample::select(vec!["null", "\"\"", "\"YQ==\"", "\"Y\"", "\"\\u0059Q==\"", "1"]),
+        time in proptest::sample::select(vec![
+            "", ",\"t\":0", ",\"t\":7", ",\"t\":07", ",\"t\":-7", ",\"t\":-0", ",\"t\":+7", ",\"t\":7.0",
+            ",\"t\":9223372036854775807", ",\"t\":9223372036854775808", ",\"t\":", ",\"t\":null",
+        ]),
+        value in proptest::sample::select(vec!["null", "\"\"", "\"AAAA\"", "\"AAA=\"", "\"AAB=\"", "\"A=A=\"", "nul"]),
+        end in proptest::sample::select(vec!["}", "", "}}", "} ", ",\"x\":1}", ",\"h\":[]}"]),
+    ) {
+        let text = format!("{{\"k\":{key}{time},\"v\":{value}{end}");
+        prop_assert_eq!(decode(&text), decode(&format!(" {text}")));
+    }
+
     #[test]
     fn no_payload_panics(text in ".{0,64}") {
         decode(&text);

@@ -7,7 +7,8 @@ use coordinator::fetch_session::PartitionOutcome;
 use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_wire::ErrorCode;
 use kafka_wire::records::{
-    BatchBuilder, BatchOptions, Compression, Compressor, Header, Headers, Record,
+    BATCH_OVERHEAD_BYTES, BatchBuilder, BatchOptions, Compression, Compressor, Header, Headers,
+    Record,
 };
 
 use super::plan::Planned;
@@ -170,7 +171,8 @@ impl Filling<'_> {
             return Bytes::new();
         };
         let limit = self.planned.max_bytes.min(self.room);
-        let mut out = BytesMut::new();
+        // Growing would copy what is there again and again.
+        let mut out = BytesMut::with_capacity(limit.min(expected_bytes(lane, rest.from)));
         let mut builder = BatchBuilder::new(
             &mut out,
             self.compressor,
@@ -243,6 +245,13 @@ impl Filling<'_> {
         }
         delivered
     }
+}
+
+/// About what a batch of the records `from` on takes without a codec.
+fn expected_bytes(lane: Lane<'_>, from: usize) -> usize {
+    const RECORD_OVERHEAD_BYTES: usize = 32;
+    let records = lane.records().len().saturating_sub(from);
+    BATCH_OVERHEAD_BYTES + records * RECORD_OVERHEAD_BYTES + left_bytes(lane, from)
 }
 
 fn left_bytes(lane: Lane<'_>, from: usize) -> usize {
