@@ -2,6 +2,8 @@
 //!
 //! [`embed`] runs one inside this process; [`Queen`] serves one on listeners of the caller's. Time,
 //! randomness, storage and the network come from the caller through `host`.
+//!
+//! "Contract section N" in the comments of this crate is section N of docs/queen-contract.md.
 
 pub mod conformance;
 pub mod console;

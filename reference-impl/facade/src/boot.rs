@@ -262,7 +262,7 @@ async fn run_until_signal(config: Config, embedded: Option<EmbedFn>) -> Result<(
     Ok(())
 }
 
-/// The boot line of the seed: what to compare with what the clients use.
+/// The boot line: what to compare with what the clients use.
 fn announce(config: &Config) {
     tracing::info!(
         queen_url = %config.queen_url,

@@ -14,7 +14,7 @@ use kafka_wire::walk::{self, Limits};
 use crate::context::{Answer, Context, Reply};
 use crate::handlers;
 
-/// The largest response: the seed's frame ceiling.
+/// The largest response: the ceiling that frames have in both directions.
 pub const MAX_RESPONSE_BYTES: usize = 100 * 1024 * 1024;
 
 /// Why a request ends its connection without an answer.

@@ -2,8 +2,8 @@
 //!
 //! Queen grants a tenant about 100 writing and 200 reading calls a second, and a call carries 256
 //! writes or 1024 keys. So while a call is in flight the next one is gathered from every group and
-//! connection of a tenant. Keys and values are those of the contract's section 7.9: a facade of
-//! another make finds them. Knows no group and decides no Kafka code.
+//! connection of a tenant. Keys and values are those of docs/queen-contract.md, section 7.9: a
+//! facade of another make finds them. Knows no group and decides no Kafka code.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! The one table from a Queen outcome and a Kafka API to a Kafka error code.
 //!
-//! Sources: the contract's section 9.6, and the facade design's table "Where the sources differ",
-//! which wins. No handler chooses a code for a failed Queen call on its own.
+//! Described in docs/queen-contract.md, section 9.6. No handler chooses a code for a failed Queen
+//! call on its own.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,6 @@
 //! The versions this door serves, per API. The one table fills ApiVersions and gates requests.
 //!
-//! Source: the design page's "Windows". Where a row stops short of it, [`NOTES`] says why, and the
-//! generated tables print that.
+//! [`NOTES`] says what a row leaves out and why, and the generated tables print that.
 
 use kafka_wire::{ApiKey, VersionRange, Windows};
 

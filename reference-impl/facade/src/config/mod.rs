@@ -1,6 +1,6 @@
 //! Every setting of the facade, as typed values.
 //!
-//! Sources: the seed's "Every variable", the design page's "Drop-in" table.
+//! A variable that Queen's own facade has keeps its name and default, so this one can replace it.
 
 mod address;
 mod parse;

@@ -1,4 +1,5 @@
-//! The client of Queen: one function per route of its HTTP contract, typed results, error classes.
+//! The client of Queen: one function per route of its HTTP contract (docs/queen-contract.md), typed
+//! results, error classes.
 //!
 //! May touch the network through [`host::net::Connect`] and nothing else. Never decides a Kafka
 //! code (that is `upstream_errors`) and never retries what might be applied twice.
