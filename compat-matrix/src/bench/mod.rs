@@ -3,6 +3,7 @@
 //! Runs of what is compared take turns (A B A B …), every number is kept, and medians are told. A
 //! run that meets an error ends without a page: there is no number of a broken system.
 
+mod cpu;
 mod criterion;
 mod kafka;
 mod load;

@@ -13,7 +13,7 @@ use super::load::{
 };
 use super::queen::QueenProcess;
 use super::result::{Comparison, Section, Unit};
-use super::{Bench, kafka, raw};
+use super::{Bench, cpu, kafka, raw};
 use crate::spec::Stop;
 use crate::target::Node;
 
@@ -56,9 +56,8 @@ impl Side {
 enum System {
     Raw(QueenProcess),
     Facade {
-        node: Node,
-        /// Runs until this is dropped.
-        _queen: Option<QueenProcess>,
+        node: Box<Node>,
+        queen: Option<QueenProcess>,
     },
 }
 
@@ -85,9 +84,20 @@ impl System {
         let node = bench.node(folder, &[("QUEEN_URL", &url)]).await?;
         kafka::create_topic(node.bootstrap()).await?;
         Ok(Self::Facade {
-            node,
-            _queen: queen,
+            node: Box::new(node),
+            queen,
         })
+    }
+
+    /// Processor time so far of the system and of the clients, which are in this process.
+    async fn cpu_seconds(&self) -> Result<f64, Stop> {
+        let pids = match self {
+            Self::Raw(queen) => [queen.pid(), None],
+            Self::Facade { node, queen } => {
+                [node.pid().await, queen.as_ref().and_then(QueenProcess::pid)]
+            }
+        };
+        cpu::seconds(&pids.into_iter().flatten().collect::<Vec<_>>())
     }
 
     /// Every client sends `requests` of its own; the time of each request, and of all together.
@@ -185,20 +195,18 @@ async fn throughput(
             bench.say(&format!("P6 {produce}: {}", side.name()));
             let system = System::start(bench, side, durable).await?;
             let pace = Pace::InFlight(IN_FLIGHT);
+            let mut told = |case: &str, seconds: f64, cpu: f64| {
+                section.add(case, side.name(), Unit::RecordsPerSecond, all / seconds);
+                let case = per_cpu(case);
+                section.add(&case, side.name(), Unit::RecordsPerCpuSecond, all / cpu);
+            };
+            let before = system.cpu_seconds().await?;
             let (_, elapsed) = system.produce(&loads, requests, pace).await?;
-            section.add(
-                &produce,
-                side.name(),
-                Unit::RecordsPerSecond,
-                all / elapsed.as_secs_f64(),
-            );
+            let between = system.cpu_seconds().await?;
+            told(&produce, elapsed.as_secs_f64(), between - before);
             let elapsed = system.fetch(per_client).await?;
-            section.add(
-                &fetch,
-                side.name(),
-                Unit::RecordsPerSecond,
-                all / elapsed.as_secs_f64(),
-            );
+            let after = system.cpu_seconds().await?;
+            told(&fetch, elapsed.as_secs_f64(), after - between);
         }
     }
     for case in [&produce, &fetch] {
@@ -211,11 +219,25 @@ async fn throughput(
                 goal: Some(GOAL),
                 at_least: true,
             });
+            let case = per_cpu(case);
+            section.compare(Comparison {
+                what: format!("{} / {}", side.name(), Side::Raw.name()),
+                value: section.median_of(&case, side.name())
+                    / section.median_of(&case, Side::Raw.name()),
+                case,
+                goal: None,
+                at_least: true,
+            });
         }
     }
     let slowest = Side::ALL.map(|side| section.median_of(&produce, side.name()));
     let slowest = slowest.into_iter().fold(f64::INFINITY, f64::min);
     latency(bench, section, &loads, &case("produce"), durable, slowest).await
+}
+
+/// The case of what a second of processor time does.
+fn per_cpu(case: &str) -> String {
+    format!("{case}, per CPU second")
 }
 
 /// Open loop: requests at intended times, at half of what the slowest side bears.
@@ -267,7 +289,10 @@ fn method() -> String {
          client fetches its partitions from the beginning, 1 MiB per partition and call, one call \
          in flight. Values are pseudo-random words; batches are not compressed. Each run starts \
          new processes with an empty store; the sides take turns. Clients, facade and Queen share \
-         the machine. Both clients read their answers: every verdict, every offset. The open loop \
+         the machine. Both clients read their answers: every verdict, every offset. \
+         Records per CPU second divide by the processor time of clients, facade and Queen \
+         together: where other work shares the machine they say more than records per second, of \
+         which a system of more processes then gets a larger share. The open loop \
          sends at intended times at {:.0} % of the slowest side's throughput, and tells latency from \
          the intended time, so that a late answer delays nobody's start; timers of this machine are \
          late by up to 1 ms on either side.",

@@ -25,7 +25,7 @@ fn failed(error: impl std::fmt::Display) -> Stop {
 #[derive(Debug)]
 pub(super) struct QueenProcess {
     pub(super) addr: SocketAddr,
-    _child: Child,
+    child: Child,
 }
 
 impl QueenProcess {
@@ -51,8 +51,13 @@ impl QueenProcess {
             .ok_or_else(|| failed("it ended at once"))?;
         Ok(Self {
             addr: line.parse().map_err(failed)?,
-            _child: child,
+            child,
         })
+    }
+
+    /// Its process id, while it runs.
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.id()
     }
 }
 

@@ -73,6 +73,8 @@ pub(super) struct Comparison {
 pub(super) enum Unit {
     #[serde(rename = "records/s")]
     RecordsPerSecond,
+    #[serde(rename = "records/CPU s")]
+    RecordsPerCpuSecond,
     #[serde(rename = "1/s")]
     PerSecond,
     #[serde(rename = "ms")]
@@ -89,6 +91,7 @@ impl Unit {
     const fn text(self) -> &'static str {
         match self {
             Self::RecordsPerSecond => "records/s",
+            Self::RecordsPerCpuSecond => "records/CPU s",
             Self::PerSecond => "1/s",
             Self::Milliseconds => "ms",
             Self::Mebibytes => "MiB",
@@ -99,7 +102,10 @@ impl Unit {
 
     fn number(self, value: f64) -> String {
         match self {
-            Self::RecordsPerSecond | Self::PerSecond | Self::MegabytesPerSecond => grouped(value),
+            Self::RecordsPerSecond
+            | Self::RecordsPerCpuSecond
+            | Self::PerSecond
+            | Self::MegabytesPerSecond => grouped(value),
             Self::Milliseconds | Self::Mebibytes | Self::Ratio => format!("{value:.2}"),
         }
     }
