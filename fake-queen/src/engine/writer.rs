@@ -137,10 +137,23 @@ pub fn channel() -> (Handle, mpsc::Receiver<Job>) {
     (Handle { jobs }, queue)
 }
 
+/// Says that nothing can be written any more when the writer panics: otherwise the Queen would call
+/// itself healthy and refuse every write.
+struct Watch<'s>(&'s Shared);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.mark_broken();
+        }
+    }
+}
+
 /// Works until it is told to stop, or every handle is dropped, and what they sent is answered.
 pub async fn run(shared: Arc<Shared>, mut queue: mpsc::Receiver<Job>, mut sources: Sources) {
     let mut carried = None;
     let mut broken = false;
+    let _watch = Watch(&shared);
     loop {
         let job = match carried.take() {
             Some(job) => job,

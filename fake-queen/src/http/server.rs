@@ -18,8 +18,9 @@ use super::reply::Reply;
 use crate::node::Node;
 use crate::routes;
 
-/// Connections at once; more wait to be accepted.
-const MAX_CONNECTIONS: usize = 4096;
+/// Connections at once; more wait to be accepted. Well above what one facade parks (4096) and keeps
+/// for prompt calls, so that readers who wait never keep a push out.
+const MAX_CONNECTIONS: usize = 8192;
 /// How long a connection may go without a complete request head: longer than clients' pools keep
 /// idle connections, so that none of them sends into a connection that is just being closed.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(600);

@@ -31,7 +31,10 @@ use readiness::Readiness;
 /// Connections at once; an operator's tools need few.
 const MAX_CONNECTIONS: usize = 64;
 /// How long the head of a request may take, the wait between two requests included.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long one connection lives: whoever scrapes or probes connects again, and whoever does not read
+/// its answers does not keep the place of somebody who does.
+const LIFETIME: Duration = Duration::from_secs(30);
 /// Bytes of the head of a request.
 const MAX_HEAD_BYTES: usize = 16 * 1024;
 
@@ -83,6 +86,7 @@ async fn connection(site: Arc<Site>, stream: BoxStream) {
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
+        () = tokio::time::sleep(LIFETIME) => return,
         () = shutdown.draining() => {
             connection.as_mut().graceful_shutdown();
             connection.await

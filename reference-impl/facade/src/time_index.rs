@@ -103,12 +103,22 @@ impl TimeIndex {
 
 impl Inner {
     fn update(&mut self, partition: PartitionKey, change: impl FnOnce(&mut Blocks)) {
+        // Without an id a topic can't be told from another one.
+        if partition.topic_id.is_nil() {
+            change(&mut Blocks::default());
+            return;
+        }
         self.clock += 1;
         let entry = self.partitions.entry(partition).or_default();
         entry.used = self.clock;
         let before = entry.blocks.len();
         change(&mut entry.blocks);
-        self.blocks = self.blocks - before + entry.blocks.len();
+        let after = entry.blocks.len();
+        if after == 0 {
+            // What was only asked about is not worth a place.
+            self.partitions.swap_remove(&partition);
+        }
+        self.blocks = self.blocks - before + after;
         if self.blocks > MAX_BLOCKS {
             self.evict();
         }

@@ -1,5 +1,6 @@
 //! Accepts connections behind a gate, one task each, until the node drains.
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +48,17 @@ pub async fn accept<S, F>(
         };
         let stream = match accepted {
             Ok(stream) => stream,
+            // A peer that was gone before it was accepted is no reason to let the others wait.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    ErrorKind::ConnectionAborted
+                        | ErrorKind::ConnectionReset
+                        | ErrorKind::Interrupted
+                ) =>
+            {
+                continue;
+            }
             Err(error) => {
                 if let Some(suppressed) = failed.pass(clock.monotonic()) {
                     tracing::warn!(%error, suppressed, "a connection could not be accepted");

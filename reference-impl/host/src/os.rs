@@ -1,7 +1,7 @@
 //! The real machine: tokio's sockets, the system's clocks and generator, tokio's blocking pool.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -75,7 +75,12 @@ impl Net for OsNet {
 
     #[expect(clippy::disallowed_methods, reason = "the seam itself")]
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<BoxStream>> {
-        async move { OsStream::boxed(TcpStream::connect((host, port)).await?) }.boxed()
+        async move {
+            let stream = TcpStream::connect((host, port)).await?;
+            let peer = stream.peer_addr()?;
+            Ok(OsStream::boxed(stream, peer))
+        }
+        .boxed()
     }
 }
 
@@ -86,7 +91,11 @@ struct OsListener {
 
 impl Listener for OsListener {
     fn accept(&mut self) -> BoxFuture<'_, io::Result<BoxStream>> {
-        async { OsStream::boxed(self.listener.accept().await?.0) }.boxed()
+        async {
+            let (stream, peer) = self.listener.accept().await?;
+            Ok(OsStream::boxed(stream, peer))
+        }
+        .boxed()
     }
 
     fn local_addr(&self) -> SocketAddr {
@@ -102,14 +111,21 @@ struct OsStream {
 }
 
 impl OsStream {
-    fn boxed(stream: TcpStream) -> io::Result<BoxStream> {
-        stream.set_nodelay(true)?;
-        let (peer, local) = (stream.peer_addr()?, stream.local_addr()?);
-        Ok(Box::new(Self {
+    /// Never fails: a peer that is gone already is found out by the first read, not by whoever
+    /// accepts.
+    fn boxed(stream: TcpStream, peer: SocketAddr) -> BoxStream {
+        // Only a socket that was reset refuses this.
+        let _ = stream.set_nodelay(true);
+        let unknown = match peer {
+            SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+            SocketAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+        };
+        let local = stream.local_addr().unwrap_or(SocketAddr::new(unknown, 0));
+        Box::new(Self {
             stream,
             peer,
             local,
-        }))
+        })
     }
 }
 

@@ -1,11 +1,12 @@
 //! One log line per window for what a peer can cause at will, with the number that was left out.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Monotonic;
 
-/// The window of the seed's log lines.
+/// The usual window.
 pub const WINDOW: Duration = Duration::from_secs(10);
 
 /// Decides which lines are written.
@@ -45,6 +46,28 @@ impl Sampler {
     }
 }
 
+/// One [`Sampler`] for each kind of line, so that a peer that causes many of one kind hides none of
+/// another.
+#[derive(Debug, Default)]
+pub struct Samplers<K> {
+    kinds: Mutex<BTreeMap<K, Sampler>>,
+    others: Sampler,
+}
+
+impl<K: Ord> Samplers<K> {
+    /// Kinds that have a sampler of their own; the rest share one.
+    pub const MAX_KINDS: usize = 256;
+
+    /// As [`Sampler::pass`], for lines of one kind.
+    pub fn pass(&self, kind: K, now: Monotonic) -> Option<u64> {
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        if kinds.len() >= Self::MAX_KINDS && !kinds.contains_key(&kind) {
+            return self.others.pass(now);
+        }
+        kinds.entry(kind).or_default().pass(now)
+    }
+}
+
 impl Default for Sampler {
     fn default() -> Self {
         Self::new(WINDOW)
@@ -54,6 +77,18 @@ impl Default for Sampler {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn kinds_do_not_hide_each_other_and_are_bounded() {
+        let samplers = Samplers::default();
+        let now = Monotonic::default();
+        for kind in 0..Samplers::<usize>::MAX_KINDS {
+            assert_eq!(samplers.pass(kind, now), Some(0), "{kind}");
+            assert_eq!(samplers.pass(kind, now), None, "{kind}");
+        }
+        assert_eq!(samplers.pass(1_000, now), Some(0));
+        assert_eq!(samplers.pass(1_001, now), None, "the rest shares one");
+    }
 
     #[test]
     fn one_line_per_window_counts_the_others() {

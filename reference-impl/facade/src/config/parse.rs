@@ -59,6 +59,20 @@ impl Config {
     }
 }
 
+/// What may be shown of a value that does not parse: a user name or a password before an `@`, and
+/// what follows a `?`, are left out.
+fn quotable(text: &str) -> String {
+    let from = text.find("://").map_or(0, |at| at + 3);
+    let shown = match text.rfind('@') {
+        Some(at) if at >= from => format!("{}[hidden]{}", &text[..from], &text[at..]),
+        _ => text.to_owned(),
+    };
+    match shown.find('?') {
+        Some(at) => format!("{}?[hidden]", &shown[..at]),
+        None => shown,
+    }
+}
+
 struct Reader<'a> {
     variables: &'a Variables,
     problems: Vec<Problem>,
@@ -277,7 +291,7 @@ impl Reader<'_> {
         match parse(text) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.problem(variable, &format!("is {text:?}: it {error}"));
+                self.problem(variable, &format!("is {:?}: it {error}", quotable(text)));
                 None
             }
         }

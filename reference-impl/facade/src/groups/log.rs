@@ -9,24 +9,36 @@ use host::sampled::Sampler;
 
 /// A client can rebalance its group as fast as it can send; the log keeps one line of it per second.
 const WINDOW: Duration = Duration::from_secs(1);
+/// And it can make groups as fast: ten lines per second for all of them together.
+pub(super) const WINDOW_OF_ALL: Duration = Duration::from_millis(100);
+/// Characters of a client's text in one line.
+const MAX_TEXT_CHARS: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct Log {
     group: Arc<str>,
     cause: Option<Cause>,
     sampler: Sampler,
+    all: Arc<Sampler>,
 }
 
 impl Log {
-    pub(super) fn new(group: Arc<str>) -> Self {
+    pub(super) fn new(group: Arc<str>, all: Arc<Sampler>) -> Self {
         Self {
             group,
             cause: None,
             sampler: Sampler::new(WINDOW),
+            all,
         }
     }
 
-    /// Ids and reasons come from clients: they are only ever written escaped.
+    /// Whether a line may be written, and how many were left out.
+    fn pass(&self, now: Monotonic) -> Option<u64> {
+        let own = self.sampler.pass(now)?;
+        self.all.pass(now).map(|others| own + others)
+    }
+
+    /// Ids and reasons come from clients: they are only ever written escaped, and cut.
     pub(super) fn note(&mut self, now: Monotonic, note: Note) {
         let group = &self.group;
         match note {
@@ -40,21 +52,23 @@ impl Log {
                 protocol_name,
             } => {
                 let cause = self.cause.take();
-                if let Some(suppressed) = self.sampler.pass(now) {
+                if let Some(suppressed) = self.pass(now) {
+                    let (protocol, cause) = (short(&protocol_name), short(&cause));
                     tracing::info!(
-                        ?group, %generation_id, members, protocol = ?protocol_name, ?cause,
-                        suppressed, "a generation formed",
+                        ?group, %generation_id, members, protocol, cause, suppressed,
+                        "a generation formed",
                     );
                 }
             }
             Note::Emptied { generation_id } => {
                 let cause = self.cause.take();
-                if let Some(suppressed) = self.sampler.pass(now) {
-                    tracing::info!(?group, %generation_id, ?cause, suppressed, "the group is empty");
+                if let Some(suppressed) = self.pass(now) {
+                    let cause = short(&cause);
+                    tracing::info!(?group, %generation_id, cause, suppressed, "the group is empty");
                 }
             }
             Note::NobodyRejoined => {
-                if let Some(suppressed) = self.sampler.pass(now) {
+                if let Some(suppressed) = self.pass(now) {
                     tracing::warn!(
                         ?group,
                         suppressed,
@@ -82,5 +96,28 @@ impl Log {
                 );
             }
         }
+    }
+}
+
+/// The beginning of a value as `Debug` shows it: escaped, on one line.
+fn short(value: &impl std::fmt::Debug) -> String {
+    let mut text = format!("{value:?}");
+    if let Some((end, _)) = text.char_indices().nth(MAX_TEXT_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_TEXT_CHARS, short};
+
+    #[test]
+    fn a_long_text_is_cut_and_a_strange_one_escaped() {
+        assert_eq!(short(&"range"), "\"range\"");
+        assert_eq!(short(&"a\n\u{202e}"), "\"a\\n\\u{202e}\"");
+        let long = short(&"x".repeat(32_000));
+        assert_eq!(long.chars().count(), MAX_TEXT_CHARS + 1);
     }
 }

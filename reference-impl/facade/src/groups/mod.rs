@@ -75,6 +75,8 @@ struct Inner {
     calls: AtomicU64,
     clamped: Sampler,
     warnings: Sampler,
+    /// One for the lines of all groups: a peer makes new groups at will.
+    lines: Arc<Sampler>,
     metrics: Metrics,
 }
 
@@ -131,6 +133,7 @@ impl Groups {
                 calls: AtomicU64::new(0),
                 clamped: Sampler::default(),
                 warnings: Sampler::default(),
+                lines: Arc::new(Sampler::new(log::WINDOW_OF_ALL)),
                 metrics: Metrics::new(registry),
             }),
         }

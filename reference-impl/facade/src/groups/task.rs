@@ -63,6 +63,18 @@ pub(super) struct Task {
     log: Log,
 }
 
+/// Also when the task panics: the next caller gets a new group, and members join again.
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.inner.forget(&self.name);
+        self.inner
+            .metrics
+            .members
+            .add(-i64::try_from(self.published.members).unwrap_or(0));
+        self.commands.close();
+    }
+}
+
 impl Task {
     pub(super) fn new(
         inner: Arc<Inner>,
@@ -73,7 +85,7 @@ impl Task {
         let core = ClassicGroup::new(inner.settings);
         let published = core.overview();
         Self {
-            log: Log::new(Arc::clone(&name.id)),
+            log: Log::new(Arc::clone(&name.id), Arc::clone(&inner.lines)),
             overview: Arc::new(Mutex::new(published.clone())),
             published,
             core,
@@ -108,7 +120,7 @@ impl Task {
                         stopping = true;
                         self.core.handle_stop(self.now());
                     }
-                    () = &mut closed => return self.end(),
+                    () = &mut closed => return,
                     Some(token) = self.abandoned.recv() => {
                         self.waiting.remove(&token);
                         self.core.handle_abandoned(self.now(), token);
@@ -121,7 +133,6 @@ impl Task {
                 }
             }
         }
-        self.end();
     }
 
     fn now(&self) -> Monotonic {
@@ -196,15 +207,6 @@ impl Task {
         self.inner.metrics.members.add(change);
         *self.overview.lock().unwrap_or_else(PoisonError::into_inner) = overview.clone();
         self.published = overview;
-    }
-
-    fn end(mut self) {
-        self.inner.forget(&self.name);
-        self.inner
-            .metrics
-            .members
-            .add(-i64::try_from(self.published.members).unwrap_or(0));
-        self.commands.close();
     }
 
     fn handle(&mut self, command: Command) {

@@ -30,7 +30,7 @@ pub async fn handle(cx: &Context, request: DescribeGroupsRequest) -> DescribeGro
     let mut absent: Vec<(usize, GroupId)> = Vec::new();
     for id in request.groups {
         let Ok(name) = GroupName::new(&cx.session.scope, &id) else {
-            described.push(refused(id, ErrorCode::InvalidGroupId, None));
+            described.push(refused(cx.version, id, ErrorCode::InvalidGroupId, None));
             continue;
         };
         match cx.node.groups.describe(&name).await {
@@ -56,7 +56,8 @@ pub async fn handle(cx: &Context, request: DescribeGroupsRequest) -> DescribeGro
         Err(error) => {
             let answer = upstream_errors::answer(Api::Group, cx.version, &error);
             for (place, id) in absent {
-                described[place] = refused(id, answer.code, Some(answer.message.clone()));
+                described[place] =
+                    refused(cx.version, id, answer.code, Some(answer.message.clone()));
             }
         }
     }
@@ -93,7 +94,7 @@ fn not_live(version: i16, id: GroupId, index: Option<IndexRow>) -> DescribedGrou
             .with_protocol_type(StrBytes::from_string(row.pt)),
         None if version >= NOT_FOUND => {
             let message = format!("Group {} not found.", &*id);
-            refused(id, ErrorCode::GroupIdNotFound, Some(message))
+            refused(version, id, ErrorCode::GroupIdNotFound, Some(message))
                 .with_group_state(state(GroupState::Dead))
         }
         None => DescribedGroup::default()
@@ -102,7 +103,9 @@ fn not_live(version: i16, id: GroupId, index: Option<IndexRow>) -> DescribedGrou
     }
 }
 
-fn refused(id: GroupId, code: ErrorCode, message: Option<String>) -> DescribedGroup {
+/// The message exists from version 6 on.
+fn refused(version: i16, id: GroupId, code: ErrorCode, message: Option<String>) -> DescribedGroup {
+    let message = message.filter(|_| version >= NOT_FOUND);
     DescribedGroup::default()
         .with_group_id(id)
         .with_error_code(code.code())
@@ -111,4 +114,27 @@ fn refused(id: GroupId, code: ErrorCode, message: Option<String>) -> DescribedGr
 
 fn text(text: &str) -> StrBytes {
     StrBytes::from_string(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_fits_its_version() {
+        for version in 0..=6 {
+            let message = Some("Queen is gone".to_owned());
+            let group = refused(
+                version,
+                GroupId::default(),
+                ErrorCode::NotCoordinator,
+                message,
+            );
+            assert_eq!(
+                group.error_message.is_some(),
+                version >= 6,
+                "version {version}"
+            );
+        }
+    }
 }

@@ -122,10 +122,16 @@ impl Offsets {
             ..AllOffsets::default()
         };
         for row in &scan.rows {
-            let at = parse(&prefix, &row.key);
-            if let (Some((topic, partition)), Some(offset)) = (at, offset_row(row)) {
-                let partitions = all.topics.entry(topic).or_default();
-                partitions.insert(partition, offset);
+            let Some((topic, partition)) = parse(&prefix, &row.key) else {
+                continue;
+            };
+            match offset_row(row) {
+                Some(offset) => {
+                    let partitions = all.topics.entry(topic).or_default();
+                    partitions.insert(partition, offset);
+                }
+                // Left out it would look as if it had never been committed.
+                None => all.cut = true,
             }
         }
         Ok(all)
@@ -228,7 +234,7 @@ impl Reader {
                     .rows
                     .iter()
                     .map(|row| {
-                        let offset = offset_row(row).map_or(Offset::Absent, Offset::Committed);
+                        let offset = offset_row(row).map_or(Offset::Unread, Offset::Committed);
                         (row.key.clone(), offset)
                     })
                     .collect();

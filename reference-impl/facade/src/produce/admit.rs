@@ -159,9 +159,9 @@ impl<'p> Admission<'p> {
             // Names that nobody compares would only make the body longer.
             None => None,
         };
-        // An idempotent client would send the batch again by itself, under the same names: to do
-        // it here can't double more.
-        let replay = if ids.is_some() {
+        // Where nobody compares the names, each repetition would be stored: then it is the client,
+        // which knows how often, that sends again.
+        let replay = if topic.deduplicates && ids.is_some() {
             Replay::Recognised
         } else {
             Replay::Doubled
@@ -205,6 +205,7 @@ impl<'p> Admission<'p> {
             (Some(epoch), Some(range)) => Ok(Some(Sequenced {
                 window: WindowKey {
                     scope: self.request.scope.clone(),
+                    queue: Arc::clone(&topic.name),
                     topic_id: topic.id,
                     partition,
                     producer_id: header.producer_id,

@@ -17,6 +17,10 @@ pub struct TopicCodecs(Mutex<IndexMap<Uuid, Compression>>);
 impl TopicCodecs {
     /// Remembers the codec of a batch.
     pub fn seen(&self, topic_id: Uuid, codec: Compression) {
+        // Without an id a topic can't be told from another one.
+        if topic_id.is_nil() {
+            return;
+        }
         let mut codecs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if codec == Compression::None && !codecs.contains_key(&topic_id) {
             return;

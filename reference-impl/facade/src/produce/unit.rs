@@ -23,12 +23,14 @@ pub struct LaneKey {
 }
 
 /// Names the sequence window of one producer on one partition. The topic id makes a recreated
-/// topic a new one.
+/// topic a new one; the name tells topics apart where Queen's list has no ids.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WindowKey {
     /// Whose.
     pub scope: Scope,
-    /// The topic.
+    /// The topic's queue.
+    pub queue: Arc<str>,
+    /// The topic's id, nil where it is not known.
     pub topic_id: Uuid,
     /// The partition.
     pub partition: i32,

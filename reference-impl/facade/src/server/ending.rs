@@ -33,6 +33,9 @@ pub(super) enum End {
     Handler { key: ApiKey, reason: &'static str },
 }
 
+/// A kind of ending, as it is sampled: label, key, version.
+pub(super) type Kind = (&'static str, i16, i16);
+
 impl End {
     /// The label in metrics.
     fn label(&self) -> &'static str {
@@ -49,6 +52,14 @@ impl End {
             Self::Unserved { .. } => "unserved",
             Self::Refused { .. } => "malformed",
             Self::Handler { .. } => "handler",
+        }
+    }
+
+    /// What is sampled together: each API and version that is not served is told.
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Unserved { key, version } => (self.label(), key.0, *version),
+            _ => (self.label(), 0, 0),
         }
     }
 
@@ -69,7 +80,7 @@ impl End {
             return;
         }
         let now = shared.node.host.clock.monotonic();
-        let Some(suppressed) = shared.complaints.pass(now) else {
+        let Some(suppressed) = shared.complaints.pass(self.kind(), now) else {
             return;
         };
         let software = session.software.get();

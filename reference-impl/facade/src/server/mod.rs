@@ -16,7 +16,7 @@ use host::accept::{Admission, accept};
 use host::budget::Budget;
 use host::frame::ReadLimits;
 use host::gate::{Gate, GateLimits, Standing};
-use host::sampled::Sampler;
+use host::sampled::Samplers;
 
 use kafka_wire::header::RequestHeader;
 
@@ -44,7 +44,7 @@ struct Shared {
     node: Arc<Node>,
     budget: Budget,
     /// One line per window for connections that end badly.
-    complaints: Sampler,
+    complaints: Samplers<ending::Kind>,
     dispatch: Dispatch,
 }
 
@@ -72,7 +72,7 @@ async fn serve_with(node: Arc<Node>, listener: Box<dyn Listener>, dispatch: Disp
     };
     let shared = Arc::new(Shared {
         budget: Budget::new(limits.max_in_flight_bytes, &node.metrics.budget),
-        complaints: Sampler::default(),
+        complaints: Samplers::default(),
         node: Arc::clone(&node),
         dispatch,
     });

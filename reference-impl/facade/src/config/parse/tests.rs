@@ -113,6 +113,16 @@ fn integers_take_their_range_and_nothing_else() {
     "https://queen",
     "QUEEN_URL is \"https://queen\": it asks for https, which is not built in this version"
 )]
+#[case::credentials_are_not_repeated(
+    "QUEEN_URL",
+    "http://user:hunter2@queen:6632",
+    "QUEEN_URL is \"http://[hidden]@queen:6632\": it must not carry credentials: they belong in QUEEN_TOKEN"
+)]
+#[case::queries_are_not_repeated(
+    "QUEEN_URL",
+    "http://queen:6632?token=hunter2",
+    "QUEEN_URL is \"http://queen:6632?[hidden]\": it must not carry a query or a fragment"
+)]
 #[case::bind(
     "QUEEN_KAFKA_ADDR",
     "9092",

@@ -230,3 +230,26 @@ proptest! {
         });
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn topics_without_ids_keep_windows_of_their_own() {
+    let world = World::new();
+    let (mut orders, mut bills) = (topic("orders"), topic("bills"));
+    orders.id = uuid::Uuid::nil();
+    bills.id = uuid::Uuid::nil();
+    let (mut to_orders, mut to_bills) = (producer(7), producer(7));
+    assert_eq!(
+        base(
+            &world
+                .produce(&orders, to_orders.batch(&numbers(0..3)))
+                .await
+        ),
+        0
+    );
+    assert_eq!(
+        base(&world.produce(&bills, to_bills.batch(&numbers(0..3))).await),
+        0
+    );
+    assert_eq!(world.values(&orders, 0), numbers(0..3));
+    assert_eq!(world.values(&bills, 0), numbers(0..3));
+}

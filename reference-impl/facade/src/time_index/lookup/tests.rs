@@ -12,7 +12,7 @@ use super::*;
 use crate::time_index::Appended;
 
 const PARTITION: PartitionKey = PartitionKey {
-    topic_id: Uuid::nil(),
+    topic_id: Uuid::from_u128(1),
     partition: 0,
 };
 
