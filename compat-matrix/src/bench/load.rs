@@ -1,5 +1,6 @@
 //! The load of a run: the same records once as Kafka batches and once as the JSON of a push.
 
+use base64_simd::STANDARD;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use facade::envelope::RecordParts;
 use facade::queen::FragmentWriter;
@@ -40,7 +41,53 @@ pub(super) struct Requests {
     /// Kafka frames, length prefix included; their correlation ids are their positions.
     pub(super) frames: Vec<Bytes>,
     /// Push bodies with the same records.
-    pub(super) pushes: Vec<Bytes>,
+    pub(super) pushes: Vec<Push>,
+}
+
+/// The body of a push. The facade names each record it pushes to a topic of its own making, so that
+/// Queen recognises a repetition; a body is sent many times, under other names each time.
+#[derive(Debug)]
+pub(super) struct Push {
+    body: Vec<u8>,
+    /// Where the names stand.
+    names_at: Vec<usize>,
+}
+
+/// Bytes of a name before base64: the number of its push, its partition, its position.
+const NAME_BYTES: usize = 18;
+/// Of these, the number of the push; a multiple of three, so that its base64 stands by itself.
+const NUMBER_BYTES: usize = 6;
+
+impl Push {
+    fn new(body: Vec<u8>) -> Self {
+        const MARK: &[u8] = b"\"transactionId\":\"";
+        let names_at = body.windows(MARK.len()).enumerate();
+        let names_at = names_at
+            .filter(|(_, window)| *window == MARK)
+            .map(|(at, _)| at + MARK.len());
+        Self {
+            names_at: names_at.collect(),
+            body,
+        }
+    }
+
+    /// The body under the names of push `number`.
+    pub(super) fn numbered(&self, number: usize) -> Bytes {
+        let number = (number as u64).to_be_bytes();
+        let text = STANDARD.encode_to_string(&number[number.len() - NUMBER_BYTES..]);
+        let mut body = self.body.clone();
+        for &at in &self.names_at {
+            body[at..at + text.len()].copy_from_slice(text.as_bytes());
+        }
+        body.into()
+    }
+}
+
+fn name(lane: usize, index: usize) -> String {
+    let mut name = [0; NAME_BYTES];
+    name[NUMBER_BYTES..NUMBER_BYTES + 4].copy_from_slice(&(lane as u32).to_be_bytes());
+    name[NAME_BYTES - 4..].copy_from_slice(&(index as u32).to_be_bytes());
+    STANDARD.encode_to_string(name)
 }
 
 /// The partitions of a client.
@@ -74,7 +121,7 @@ pub(super) fn requests(client: usize, value_bytes: usize) -> Result<Requests, St
             );
         }
         push.extend_from_slice(b"]}");
-        pushes.push(push.into());
+        pushes.push(Push::new(push));
         let topic = TopicProduceData::default()
             .with_name(TopicName(StrBytes::from_static_str(TOPIC)))
             .with_partition_data(partitions);
@@ -124,7 +171,7 @@ fn batch(values: &[Vec<u8>]) -> Result<Bytes, Stop> {
 
 /// The items as the facade itself writes them.
 fn items(lane: usize, values: &[Vec<u8>]) -> Result<Vec<u8>, Stop> {
-    let bytes = values.iter().map(|value| value.len() * 4 / 3 + 128).sum();
+    let bytes = values.iter().map(|value| value.len() * 4 / 3 + 160).sum();
     let mut writer = FragmentWriter::new(TOPIC, lane as i32, bytes);
     for (index, value) in values.iter().enumerate() {
         let parts = RecordParts {
@@ -133,7 +180,7 @@ fn items(lane: usize, values: &[Vec<u8>]) -> Result<Vec<u8>, Stop> {
             timestamp_ms: FIRST_TIMESTAMP_MS + index as i64,
         };
         writer
-            .record(None, parts, [])
+            .record(Some(&name(lane, index)), parts, [])
             .map_err(|error| Stop::fail(format!("no item: {error}")))?;
     }
     Ok(writer.finish().json().to_vec())
@@ -183,16 +230,20 @@ impl Text {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use kafka_wire::records::Batches;
 
-    use super::{LANES_PER_CLIENT, RECORDS_PER_LANE, RECORDS_PER_REQUEST, VARIANTS, requests};
+    use super::{
+        CLIENTS, LANES_PER_CLIENT, RECORDS_PER_LANE, RECORDS_PER_REQUEST, VARIANTS, requests,
+    };
 
     #[test]
     fn both_sides_carry_the_same_records() {
         let load = requests(1, 256).unwrap();
         assert_eq!((load.frames.len(), load.pushes.len()), (VARIANTS, VARIANTS));
         for (frame, push) in load.frames.iter().zip(&load.pushes) {
-            let push: serde_json::Value = serde_json::from_slice(push).unwrap();
+            let push: serde_json::Value = serde_json::from_slice(&push.numbered(7)).unwrap();
             let items = push["items"].as_array().unwrap();
             assert_eq!(items.len(), RECORDS_PER_REQUEST);
             let partitions = super::super::kafka::tests::produced(frame);
@@ -214,5 +265,27 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn no_name_comes_twice() {
+        let mut names = BTreeSet::new();
+        let mut pushed = 0;
+        for client in 0..CLIENTS {
+            let load = requests(client, 1).unwrap();
+            for number in 0..3 {
+                let body = load.pushes[number % VARIANTS].numbered(number);
+                let push: serde_json::Value = serde_json::from_slice(&body).unwrap();
+                for item in push["items"].as_array().unwrap() {
+                    names.insert(item["transactionId"].as_str().unwrap().to_owned());
+                    pushed += 1;
+                }
+            }
+        }
+        assert_eq!(
+            (names.len(), pushed),
+            (pushed, 3 * CLIENTS * RECORDS_PER_REQUEST)
+        );
+        assert!(names.iter().all(|name| name.len() == 24));
     }
 }

@@ -285,7 +285,8 @@ fn method() -> String {
         "{CLIENTS} clients, each with {LANES_PER_CLIENT} of {LANES} partitions. A request (a push) \
          holds {RECORDS_PER_REQUEST} records without keys, an equal share for each partition; \
          {IN_FLIGHT} are in flight per client, over one Kafka connection or {IN_FLIGHT} HTTP \
-         connections. The push holds the JSON that the facade makes of the same records. Then each \
+         connections. The push holds the JSON that the facade makes of the same records, a fresh name \
+         (`transactionId`) for each among it, to a queue with the same dedup window. Then each \
          client fetches its partitions from the beginning, 1 MiB per partition and call, one call \
          in flight. Values are pseudo-random words; batches are not compressed. Each run starts \
          new processes with an empty store; the sides take turns. Clients, facade and Queen share \

@@ -57,9 +57,12 @@ impl Client {
     }
 }
 
-/// Makes the queue of the load, so that its first push is like the others.
+/// Makes the queue of the load as the facade makes topics: Queen compares the names of records.
 pub(super) async fn create_queue(queen: SocketAddr) -> Result<(), Stop> {
-    let body = serde_json::json!({"queue": load::TOPIC});
+    let body = serde_json::json!({
+        "queue": load::TOPIC,
+        "dedupWindowSeconds": facade::topics::DEDUP_WINDOW_SECONDS,
+    });
     let mut client = Client::connect(queen).await?;
     client
         .post("/api/v1/configure", body.to_string().into())
@@ -73,8 +76,8 @@ struct ItemVerdict<'a> {
     status: &'a str,
 }
 
-async fn push(client: &mut Client, body: &Bytes) -> Result<(), Stop> {
-    let answer = client.post("/api/v1/push", body.clone()).await?;
+async fn push(client: &mut Client, body: Bytes) -> Result<(), Stop> {
+    let answer = client.post("/api/v1/push", body).await?;
     let verdicts: Vec<ItemVerdict<'_>> = serde_json::from_slice(&answer).map_err(failed)?;
     let stored = verdicts.len() == load::RECORDS_PER_REQUEST
         && verdicts.iter().all(|verdict| verdict.status == "queued");
@@ -85,11 +88,11 @@ async fn push(client: &mut Client, body: &Bytes) -> Result<(), Stop> {
     }
 }
 
-/// Sends `requests` of `bodies` in turn over as many connections as requests may be in flight; the
+/// Sends `requests` of `pushes` in turn over as many connections as requests may be in flight; the
 /// time each took from its intended start.
 pub(super) async fn produce(
     queen: SocketAddr,
-    bodies: &[Bytes],
+    pushes: &[load::Push],
     requests: usize,
     pace: Pace,
 ) -> Result<Vec<Duration>, Stop> {
@@ -115,7 +118,8 @@ pub(super) async fn produce(
                     at
                 }
             };
-            push(&mut client, &bodies[number % bodies.len()]).await?;
+            let body = pushes[number % pushes.len()].numbered(number);
+            push(&mut client, body).await?;
             took.push(at.elapsed());
         }
     });
