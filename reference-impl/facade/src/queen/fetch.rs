@@ -331,7 +331,9 @@ fn parse(answer: &Bytes, echo: Echo) -> Result<Fetched, Error> {
         lanes: Vec::with_capacity(echo.lanes.len()),
         ..Fetched::default()
     };
-    let mut json = serde_json::Deserializer::from_slice(answer);
+    // Once for the whole answer, instead of once for each of its strings.
+    let text = std::str::from_utf8(answer).map_err(Error::unreadable)?;
+    let mut json = serde_json::Deserializer::from_str(text);
     AnswerSeed {
         fetched: &mut fetched,
         echo: &echo,

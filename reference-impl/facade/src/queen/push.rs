@@ -211,7 +211,9 @@ impl ItemVerdict<'_> {
 
 /// Aligns the answer's elements by their `index`: each of `0..items` exactly once.
 fn parse_verdicts(answer: &[u8], items: usize) -> Result<Vec<Pushed>, Error> {
-    let mut json = serde_json::Deserializer::from_slice(answer);
+    // Once for the whole answer, instead of once for each of its strings.
+    let text = std::str::from_utf8(answer).map_err(Error::unreadable)?;
+    let mut json = serde_json::Deserializer::from_str(text);
     let verdicts = serde::Deserializer::deserialize_seq(&mut json, Verdicts(items))
         .map_err(Error::unreadable)?;
     json.end().map_err(Error::unreadable)?;
