@@ -19,6 +19,7 @@ pub mod sampled;
 pub mod secret;
 pub mod service;
 pub mod shutdown;
+pub mod tls;
 
 use std::sync::Arc;
 
