@@ -15,7 +15,7 @@ use kafka_wire::ErrorCode;
 pub use connection::{CallError, Connection, Ticket};
 pub use profile::Profile;
 
-use crate::history::Recorder;
+use crate::history::{Event, Name, Recorder};
 
 /// What one client is.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub struct Client {
     /// How it behaves.
     pub profile: &'static Profile,
     /// What it calls itself.
-    pub id: String,
+    pub id: Name,
     /// `bootstrap.servers`: name and port.
     pub bootstrap: (String, u16),
     /// What it did.
@@ -69,10 +69,11 @@ impl Client {
 
     /// Says in the trace, and where it is the server's fault in the history, what went wrong.
     pub fn lament(&self, error: &CallError) {
-        self.recorder.note(&self.id, format_args!("! {error}"));
+        self.recorder
+            .note(self.id.as_str(), format_args!("! {error}"));
         if let CallError::Malformed(what) = error {
-            self.recorder
-                .record(crate::history::Event::Malformed { what: what.clone() });
+            let what = what.clone();
+            self.recorder.record(&self.id, Event::Malformed { what });
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-use crate::check::Violation;
+use crate::history::Anomaly;
 use crate::run::{Outcome, Run, execute};
 use crate::scenario::Scenario;
 use crate::schedule::{Step, schedules};
@@ -28,12 +28,12 @@ pub struct Failure {
 
 impl Failure {
     /// The names of what went wrong, each once, in order.
-    pub fn names(&self) -> Vec<&'static str> {
+    pub fn names(&self) -> Vec<Anomaly> {
         let mut names: Vec<_> = self
             .outcome
             .violations
             .iter()
-            .map(Violation::name)
+            .map(|verdict| verdict.anomaly)
             .collect();
         names.dedup();
         names
@@ -85,7 +85,7 @@ pub fn explore(scenario: &'static Scenario, seed: u64) -> Result<Outcome, Box<Fa
         .expect("the strategy filters nothing, so it never gives up");
     let schedule: Vec<Step> = tree.current();
     let outcome = execute(scenario, seed, &schedule);
-    let Some(kind) = outcome.violations.first().map(Violation::name) else {
+    let Some(kind) = outcome.violations.first().map(|verdict| verdict.anomaly) else {
         return Ok(outcome);
     };
     let found_with = schedule.len();
@@ -101,7 +101,7 @@ pub fn explore(scenario: &'static Scenario, seed: u64) -> Result<Outcome, Box<Fa
         let fails = outcome
             .violations
             .iter()
-            .any(|violation| violation.name() == kind);
+            .any(|violation| violation.anomaly == kind);
         moved = if fails {
             smallest = (schedule, outcome);
             tree.simplify()

@@ -7,8 +7,7 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::check::{self, Violation};
-use crate::history::{Entry, Event, Pass, Recorder};
+use crate::history::{Entry, Event, Mark, Recorder, Reply, Verdict, check};
 use crate::scenario::{self, Scenario};
 use crate::schedule::Step;
 use crate::trace::Trace;
@@ -37,7 +36,7 @@ pub struct UnknownScenario(pub String);
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// What must not be; empty when all is well.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<Verdict>,
     /// What clients did and saw.
     pub history: Vec<Entry>,
     /// Everything that happened.
@@ -113,45 +112,49 @@ pub fn execute(scenario: &'static Scenario, seed: u64, schedule: &[Step]) -> Out
     let ending = world.run(schedule, heal_at, scenario.patience);
     let simulated = world.elapsed();
     drop(world);
-    let history = recorder.entries();
-    let mut violations = check::check(&history);
+    let end_ms = u64::try_from(simulated.as_millis()).unwrap_or(u64::MAX);
     match ending {
         Ending::Finished => {}
-        Ending::Stuck => {
-            let (sent, unfinished) = check::unfinished(&history);
-            violations.push(Violation::Stuck { unfinished, sent });
-        }
-        Ending::Broken(what) => violations.push(Violation::Broken { what }),
+        Ending::Stuck => recorder.mark(end_ms, Mark::Stuck),
+        Ending::Broken(what) => recorder.mark(end_ms, Mark::Broken { what }),
     }
-    let count = |is: fn(&Event) -> bool| history.iter().filter(|entry| is(&entry.event)).count();
+    recorder.mark(end_ms, Mark::End);
+    let history = recorder.entries();
+    let violations = check(&history);
     let numbers = Figures {
         simulated,
-        acknowledged: count(|event| matches!(event, Event::Acknowledged { .. })),
-        read_live: count(|event| {
-            matches!(
-                event,
-                Event::Read {
-                    pass: Pass::Live,
-                    ..
-                }
-            )
-        }),
-        in_log: count(|event| {
-            matches!(
-                event,
-                Event::Read {
-                    pass: Pass::Final,
-                    ..
-                }
-            )
-        }),
         sent_bytes: trace.sent_bytes(),
+        ..Figures::of(&history)
     };
     Outcome {
         violations,
         history,
         trace: trace.lines(),
         numbers,
+    }
+}
+
+impl Figures {
+    /// What a history can tell.
+    fn of(history: &[Entry]) -> Self {
+        let mut figures = Self::default();
+        for entry in history {
+            match &entry.event {
+                Event::Ok {
+                    reply: Reply::Stored { .. },
+                    ..
+                } => figures.acknowledged += 1,
+                Event::Ok {
+                    reply: Reply::Polled(polled),
+                    ..
+                } if entry.who.as_str() != scenario::AUDITOR => {
+                    figures.read_live += polled.iter().map(|one| one.records.len()).sum::<usize>();
+                }
+                Event::Log { records, .. } => figures.in_log += records.len(),
+                _ => {}
+            }
+        }
+        figures
     }
 }
 

@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use crate::client::producer::{Plan, Producer};
 use crate::client::reader::Reader;
 use crate::client::{Client, Profile, profile};
-use crate::history::{Pass, Recorder};
+use crate::history::{Anomaly, Promise, Recorder};
 use crate::schedule::Rules;
 use crate::seed::Numbers;
 use crate::trace::Node;
@@ -26,7 +26,9 @@ pub struct Scenario {
     /// What generated schedules may hold.
     pub rules: Rules,
     /// The violation that a planted fault leads to; `None` for the shipped code.
-    pub planted: Option<&'static str>,
+    pub planted: Option<Anomaly>,
+    /// What may be demanded of what its producers write.
+    promises: &'static [Promise],
     profile: &'static Profile,
     lying_syncs: usize,
     producers: u32,
@@ -38,6 +40,9 @@ pub struct Scenario {
     /// the facade, for a call may begin just before the heal, and be answered behind another.
     pub patience: Duration,
 }
+
+/// The client that reads the whole log at the end.
+pub const AUDITOR: &str = "auditor";
 
 const TOPIC: &str = "orders";
 
@@ -52,6 +57,7 @@ const EXACTLY_ONCE: Scenario = Scenario {
     about: "what an idempotent producer was told is stored is in the log once, where it was told, in order",
     rules: RULES,
     planted: None,
+    promises: &[Promise::Once, Promise::Ordered, Promise::NeverRefused],
     profile: &profile::IDEMPOTENT,
     lying_syncs: 0,
     producers: 3,
@@ -78,14 +84,14 @@ pub const ALL: &[Scenario] = &[
     Scenario {
         name: "planted-disk-forgets",
         about: "Queen's disk loses its last confirmed syncs at a power cut: the checker sees lost writes",
-        planted: Some("lost write"),
+        planted: Some(Anomaly::LostWrite),
         lying_syncs: 4,
         ..PLANTED
     },
     Scenario {
         name: "planted-plain-producer",
         about: "a producer without idempotence sends again what was stored: the checker sees duplicates",
-        planted: Some("duplicate"),
+        planted: Some(Anomaly::Duplicate),
         profile: &profile::PLAIN,
         ..PLANTED
     },
@@ -115,7 +121,7 @@ impl Scenario {
         Client {
             host: host.clone(),
             profile: self.profile,
-            id,
+            id: id.into(),
             bootstrap: (Node::Facade.name().to_owned(), KAFKA_PORT),
             recorder: recorder.clone(),
         }
@@ -140,19 +146,21 @@ impl Scenario {
                 batches: self.batches,
                 records: self.records,
                 every: self.every,
+                promises: self.promises,
+                within: self.patience,
             };
             let client = self.client(id, &host, &recorder);
             producers.spawn(Producer::new(client, plan, pace).run());
         }
-        let reader = |id: &str, pass| {
+        let reader = |id: &str| {
             let client = self.client(id.to_owned(), &host, &recorder);
-            Reader::new(client, TOPIC, self.partitions, pass)
+            Reader::new(client, TOPIC, self.partitions)
         };
-        let following = tokio::spawn(reader("follower", Pass::Live).follow());
+        let following = tokio::spawn(reader("follower").follow());
         // An error says that the world is gone, and this with it.
         let _ = healed.wait_for(|healed| *healed).await;
         while producers.join_next().await.is_some() {}
-        reader("auditor", Pass::Final).read_all().await;
+        reader(AUDITOR).read_all().await;
         following.abort();
     }
 }

@@ -20,7 +20,7 @@ use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{Client, refused};
-use crate::history::Recorder;
+use crate::history::{Event, Recorder};
 
 /// The largest answer read.
 const MAX_FRAME_BYTES: u32 = 16 << 20;
@@ -78,6 +78,8 @@ pub struct Connection {
     reader: FrameReader<ReadHalf<BoxStream>>,
     writer: WriteHalf<BoxStream>,
     client: Client,
+    /// Its number in the history.
+    number: u64,
     versions: BTreeMap<ApiKey, i16>,
     next_correlation_id: i32,
 }
@@ -113,6 +115,7 @@ impl Connection {
             reader: FrameReader::new(reader, limits, budget),
             writer,
             client: client.clone(),
+            number: client.recorder.connection(),
             versions: BTreeMap::new(),
             next_correlation_id: 1,
         };
@@ -165,7 +168,7 @@ impl Connection {
             key,
             version,
             correlation_id,
-            Some(&self.client.id),
+            Some(self.client.id.as_str()),
         );
         request
             .encode(&mut frame, version)
@@ -180,7 +183,14 @@ impl Connection {
             request: PhantomData,
         };
         self.recorder()
-            .note(&self.client.id, format_args!("? {ticket:?}"));
+            .note(self.client.id.as_str(), format_args!("? {ticket:?}"));
+        let asked = Event::Asked {
+            connection: self.number,
+            api: key.0,
+            version,
+            correlation: correlation_id,
+        };
+        self.recorder().record(&self.client.id, asked);
         timeout_at(ticket.deadline, self.writer.write_all(&frame))
             .await
             .map_err(|_| CallError::TimedOut)?
@@ -225,7 +235,15 @@ impl Connection {
             return Err(malformed(format!("{} bytes left", body.remaining())));
         }
         self.recorder()
-            .note(&self.client.id, format_args!("= {ticket:?}"));
+            .note(self.client.id.as_str(), format_args!("= {ticket:?}"));
+        let answered = Event::Answered {
+            connection: self.number,
+            api: key.0,
+            version,
+            correlation: header.correlation_id,
+            throttle_ms: 0,
+        };
+        self.recorder().record(&self.client.id, answered);
         Ok(response)
     }
 

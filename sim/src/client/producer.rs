@@ -20,7 +20,9 @@ use kafka_wire::records::{
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{CallError, Client, Connection, Ticket, refused, topic_name};
-use crate::history::{Batch, Event, Value};
+use crate::history::{
+    self, Batch, Call, Event, Failure, Operation, Promise, Reply, TopicPartition, Value,
+};
 use crate::seed::Numbers;
 
 /// What a producer is to write.
@@ -38,12 +40,19 @@ pub struct Plan {
     pub records: u32,
     /// Between two batches, on average.
     pub every: Duration,
+    /// What may be demanded of what it writes.
+    pub promises: &'static [Promise],
+    /// Each batch must be answered so long after it was handed over, or after the heal.
+    pub within: Duration,
 }
 
 /// A batch that is not known to be stored.
 #[derive(Debug)]
 struct Pending {
     batch: Batch,
+    operation: Operation,
+    /// Times it was sent.
+    attempts: u32,
     sequence: i32,
     timestamp: i64,
     /// On the current connection.
@@ -99,6 +108,11 @@ impl Producer {
 
     /// Writes everything. Ends when all is stored, or when the broker refuses a batch for good.
     pub async fn run(mut self) {
+        let client = Event::Client {
+            profile: self.client.profile.name.into(),
+            promises: self.plan.promises.to_vec(),
+        };
+        self.client.recorder.record(&self.client.id, client);
         loop {
             match self.work().await {
                 Ok(()) | Err(Ended::Fatal) => return,
@@ -139,12 +153,12 @@ impl Producer {
                     break;
                 };
                 let request = self.request(&self.pending[at])?;
-                self.pending[at].sent = true;
-                let batch = self.pending[at].batch;
+                self.attempt(at);
+                let batch = self.pending[at].batch.clone();
                 let ticket = connection.send(&request).await?;
                 self.client
                     .recorder
-                    .note(&self.client.id, format_args!("  {batch}"));
+                    .note(self.client.id.as_str(), format_args!("  {batch}"));
                 awaited.push_back(Awaited { ticket, batch });
             }
             let more = self.made < self.plan.batches;
@@ -156,7 +170,7 @@ impl Producer {
                 answer = receive(&mut connection, &awaited), if !awaited.is_empty() => {
                     let answer = answer?;
                     if let Some(Awaited { batch, .. }) = awaited.pop_front() {
-                        again |= !self.judge(batch, &answer)?;
+                        again |= !self.judge(&batch, &answer)?;
                     }
                 }
                 () = sleep_until(self.next_at), if more => self.make(),
@@ -167,17 +181,24 @@ impl Producer {
     fn make(&mut self) {
         let records = self.plan.records;
         let number = self.made * u64::from(records);
-        let batch = Batch {
-            first: Value {
-                producer: self.plan.producer,
-                number,
-            },
-            count: records,
-            partition: self.plan.partition,
+        let first = Value {
+            producer: self.plan.producer,
+            number,
         };
-        self.client.recorder.record(Event::Sent { batch });
+        let to = TopicPartition::new(self.plan.topic.as_str(), self.plan.partition);
+        let batch = Batch::of_values(to, first, records);
+        let call = Call::Produce {
+            batch: batch.clone(),
+            acks: -1,
+            transaction: None,
+        };
+        let within_ms = u64::try_from(self.plan.within.as_millis()).unwrap_or(u64::MAX);
+        let (who, recorder) = (&self.client.id, &self.client.recorder);
+        let operation = recorder.begin(who, call, Some(within_ms));
         self.pending.push_back(Pending {
             batch,
+            operation,
+            attempts: 0,
             // A run writes far fewer records than a sequence can count.
             sequence: i32::try_from(number).unwrap_or(i32::MAX),
             timestamp: self.client.host.clock.wall().epoch_ms(),
@@ -186,6 +207,18 @@ impl Producer {
         self.made += 1;
         let every_ms = u64::try_from(self.plan.every.as_millis()).unwrap_or(u64::MAX);
         self.next_at += Duration::from_millis(1 + self.pace.below(2 * every_ms));
+    }
+
+    /// Notes that a batch goes out.
+    fn attempt(&mut self, at: usize) {
+        let pending = &mut self.pending[at];
+        pending.sent = true;
+        pending.attempts += 1;
+        let producer = self.identity.map(|(id, epoch)| {
+            let producer = history::Producer { id, epoch };
+            (producer, pending.sequence)
+        });
+        pending.operation.attempt(pending.attempts, producer);
     }
 
     fn request(&self, pending: &Pending) -> Result<ProduceRequest, CallError> {
@@ -236,12 +269,12 @@ impl Producer {
     }
 
     /// Whether the batch is stored; if not, it is to be sent again.
-    fn judge(&mut self, batch: Batch, response: &ProduceResponse) -> Result<bool, Ended> {
+    fn judge(&mut self, batch: &Batch, response: &ProduceResponse) -> Result<bool, Ended> {
         let answer = response
             .responses
             .first()
             .and_then(|topic| topic.partition_responses.first())
-            .filter(|answer| answer.index == batch.partition)
+            .filter(|answer| answer.index == batch.to.partition)
             .ok_or_else(|| CallError::malformed("a Produce answer without the partition"))?;
         let code = ErrorCode::from_code(answer.error_code);
         let stored = match code {
@@ -251,29 +284,36 @@ impl Producer {
             _ => None,
         };
         if let Some(base_offset) = stored {
-            self.pending.retain(|pending| pending.batch != batch);
-            self.client
-                .recorder
-                .record(Event::Acknowledged { batch, base_offset });
+            if let Some(pending) = self.take(batch) {
+                pending.operation.ok(Reply::Stored { base_offset });
+            }
             return Ok(true);
         }
-        self.client
-            .recorder
-            .note(&self.client.id, format_args!("  {batch} refused: {code:?}"));
+        self.client.recorder.note(
+            self.client.id.as_str(),
+            format_args!("  {batch} refused: {code:?}"),
+        );
         // Behind a batch that failed, the next ones are out of order until it is sent again.
         let behind = self
             .pending
             .front()
-            .is_some_and(|first| first.batch != batch);
+            .is_some_and(|first| first.batch != *batch);
         let disorder = code == Some(ErrorCode::OutOfOrderSequenceNumber) && behind;
         if disorder || code.is_some_and(ErrorCode::retriable) {
             return Ok(false);
         }
-        self.client.recorder.record(Event::Refused {
-            batch,
-            code: answer.error_code,
-        });
+        if let Some(pending) = self.take(batch) {
+            let what = format!("{code:?}");
+            pending
+                .operation
+                .fail(Failure::code(answer.error_code, what));
+        }
         Err(Ended::Fatal)
+    }
+
+    fn take(&mut self, batch: &Batch) -> Option<Pending> {
+        let at = self.pending.iter().position(|one| one.batch == *batch)?;
+        self.pending.remove(at)
     }
 }
 

@@ -12,7 +12,10 @@ use kafka_wire::records::{Batches, Budget};
 use tokio::time::sleep;
 
 use super::{CallError, Client, Connection, refused, topic_name};
-use crate::history::{Event, Pass, Value};
+use crate::history::{
+    Call, Event, Failure, Isolation, NotAValue, Polled, Promise, Reply, Seen, Source,
+    TopicPartition, Value,
+};
 
 /// Bytes and records of one answer.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
@@ -25,29 +28,32 @@ const LATEST: i64 = -1;
 pub struct Reader {
     client: Client,
     topic: String,
-    pass: Pass,
+    /// What it read, of one that reads the whole log.
+    log: BTreeMap<i32, Vec<Seen>>,
     /// The next offset of each partition.
     positions: BTreeMap<i32, i64>,
 }
 
 impl Reader {
     /// A reader at the beginning of `partitions` partitions.
-    pub fn new(client: Client, topic: &str, partitions: i32, pass: Pass) -> Self {
+    pub fn new(client: Client, topic: &str, partitions: i32) -> Self {
         Self {
             client,
             topic: topic.to_owned(),
-            pass,
+            log: BTreeMap::new(),
             positions: (0..partitions).map(|partition| (partition, 0)).collect(),
         }
     }
 
     /// Reads what comes until it is dropped, or told something that no retry heals.
     pub async fn follow(mut self) {
+        self.introduce();
         self.retrying(None).await;
     }
 
     /// Reads everything there is now.
     pub async fn read_all(mut self) {
+        self.introduce();
         let mut ends = None;
         while ends.is_none() {
             match self.ends().await {
@@ -56,8 +62,47 @@ impl Reader {
             }
         }
         if self.retrying(ends).await {
-            self.client.recorder.record(Event::ReadAll);
+            self.show();
         }
+    }
+
+    fn introduce(&self) {
+        let client = Event::Client {
+            profile: self.client.profile.name.into(),
+            promises: vec![Promise::NeverRefused],
+        };
+        self.client.recorder.record(&self.client.id, client);
+    }
+
+    /// The whole log, as it was read.
+    fn show(&self) {
+        let source = Source::Consumer;
+        for (&partition, &end) in &self.positions {
+            let at = TopicPartition::new(self.topic.as_str(), partition);
+            let records = self.log.get(&partition).cloned().unwrap_or_default();
+            let log = Event::Log {
+                source,
+                at: at.clone(),
+                records,
+            };
+            let whole = Event::LogEnd {
+                source,
+                at,
+                start: 0,
+                end,
+            };
+            for event in [log, whole] {
+                self.client.recorder.record(&self.client.id, event);
+            }
+        }
+    }
+
+    fn poll(&self) -> crate::history::Operation {
+        let call = Call::Poll {
+            isolation: Isolation::ReadUncommitted,
+            transaction: None,
+        };
+        self.client.recorder.begin(&self.client.id, call, None)
     }
 
     async fn pause(&self, error: &CallError) {
@@ -152,19 +197,15 @@ impl Reader {
     }
 
     fn take(&mut self, data: &PartitionData) -> Result<bool, CallError> {
-        let (pass, partition) = (self.pass, data.partition_index);
-        let position = self
+        let partition = data.partition_index;
+        let mut position = *self
             .positions
-            .get_mut(&partition)
+            .get(&partition)
             .ok_or_else(|| CallError::malformed("Fetch answers a partition nobody asked for"))?;
         if let Err(error) = refused(data.error_code) {
             if matches!(&error, CallError::Refused(code) if !ErrorCode::retriable(*code)) {
-                self.client.recorder.record(Event::ReadRefused {
-                    pass,
-                    partition,
-                    offset: *position,
-                    code: data.error_code,
-                });
+                let what = format!("partition {partition} at {position}: {error}");
+                self.poll().fail(Failure::code(data.error_code, what));
                 return Ok(false);
             }
             return Err(error);
@@ -172,29 +213,44 @@ impl Reader {
         let malformed = |what: String| {
             CallError::malformed(format!("records of partition {partition}: {what}"))
         };
+        let mut records = Vec::new();
         let mut budget = Budget::new(MAX_ANSWER_BYTES, MAX_ANSWER_RECORDS);
         for batch in Batches::new(data.records.clone().unwrap_or_default()) {
             let batch = batch.map_err(|error| malformed(error.to_string()))?;
-            let records = batch.records(&mut budget);
-            for record in &records.map_err(|error| malformed(error.to_string()))? {
+            let inner = batch.records(&mut budget);
+            for record in &inner.map_err(|error| malformed(error.to_string()))? {
                 let record = record.map_err(|error| malformed(error.to_string()))?;
                 // A batch comes whole, even when it begins before the offset that was asked for.
-                if record.offset < *position {
+                if record.offset < position {
                     continue;
                 }
                 let text = String::from_utf8_lossy(record.value.unwrap_or_default());
                 let value: Value = text
                     .parse()
-                    .map_err(|error: crate::history::NotAValue| malformed(error.to_string()))?;
-                self.client.recorder.record(Event::Read {
-                    pass,
-                    partition,
+                    .map_err(|error: NotAValue| malformed(error.to_string()))?;
+                records.push(Seen {
                     offset: record.offset,
                     value,
+                    digest: None,
                 });
-                *position = record.offset + 1;
+                position = record.offset + 1;
             }
         }
+        let from = self.positions.insert(partition, position).unwrap_or(0);
+        if records.is_empty() {
+            return Ok(true);
+        }
+        self.log
+            .entry(partition)
+            .or_default()
+            .extend_from_slice(&records);
+        let polled = Polled {
+            at: TopicPartition::new(self.topic.as_str(), partition),
+            from,
+            next: position,
+            records,
+        };
+        self.poll().ok(Reply::Polled(vec![polled]));
         Ok(true)
     }
 }

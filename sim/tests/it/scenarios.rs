@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sim::explore::explore;
+use sim::history::{Event, Reply};
 use sim::run::{Outcome, Run, execute};
 use sim::scenario::{self, Scenario};
 use sim::schedule::{Fault, Link, Lost, Server, Step};
@@ -121,7 +122,10 @@ fn a_machine_without_power_answers_nobody() {
     )];
     let outcome = execute(named(EXACTLY_ONCE), 3, &crash);
     let first = outcome.history.iter().find_map(|entry| match entry.event {
-        sim::history::Event::Acknowledged { .. } => Some(entry.at_ms),
+        Event::Ok {
+            reply: Reply::Stored { .. },
+            ..
+        } => Some(entry.at_ms),
         _ => None,
     });
     assert!(
