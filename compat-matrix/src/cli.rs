@@ -12,8 +12,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::SERVE_QUEEN;
 use crate::docs;
+use crate::drivers::{Catalogue, CatalogueError};
 use crate::expectations::matches;
-use crate::spec::Spec;
+use crate::spec::{Spec, WIRE};
 use crate::target::Kind;
 
 /// Every outcome is the expected one.
@@ -85,9 +86,15 @@ struct Selection {
     /// Only checks whose id holds this text, or fits it when it has a `*`.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
-    /// Only checks of clients whose name starts so: wire, librdkafka.
-    #[arg(long, value_name = "NAME")]
-    client: Option<String>,
+    /// The clients to run checks with: wire, the ids that `list` shows, java for every java-…, or all
+    /// real ones.
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "wire,librdkafka"
+    )]
+    client: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -120,19 +127,30 @@ impl Selection {
         }
     }
 
+    /// The real clients that are asked for.
+    fn clients(&self) -> Result<Catalogue, CatalogueError> {
+        let names: Vec<&str> = self
+            .client
+            .iter()
+            .map(String::as_str)
+            .filter(|name| *name != WIRE)
+            .collect();
+        Catalogue::built_in()?.choose(&names)
+    }
+
+    /// Whether checks that speak the protocol by themselves are asked for.
+    fn takes_wire(&self) -> bool {
+        self.client.iter().any(|name| name == WIRE)
+    }
+
     fn takes(&self, spec: &Spec) -> bool {
-        let by_id = self.filter.as_ref().is_none_or(|filter| {
+        self.filter.as_ref().is_none_or(|filter| {
             if filter.contains('*') {
                 matches(filter, &spec.id)
             } else {
                 spec.id.contains(filter)
             }
-        });
-        let by_client = self
-            .client
-            .as_ref()
-            .is_none_or(|client| spec.client.starts_with(client.as_str()));
-        by_id && by_client
+        })
     }
 }
 
@@ -217,6 +235,28 @@ mod tests {
             (Ok(kind), Ok(name)) => assert_eq!(kind.name(), name),
             (Err(message), Err(part)) => assert!(message.contains(part), "{message}"),
             (kind, expected) => panic!("{kind:?} is not {expected:?}"),
+        }
+    }
+
+    #[rstest]
+    #[case(&[], true, Ok("librdkafka"))]
+    #[case(&["--client", "wire"], true, Ok(""))]
+    #[case(&["--client", "librdkafka"], false, Ok("librdkafka"))]
+    #[case(&["--client", "wire,nobody"], true, Err("no client is called nobody"))]
+    fn clients(
+        #[case] arguments: &[&str],
+        #[case] wire: bool,
+        #[case] expected: Result<&str, &str>,
+    ) {
+        let parsed = Arguments::try_parse_from(["compat-matrix"].iter().chain(arguments)).unwrap();
+        let selection = parsed.run.selection;
+        assert_eq!(selection.takes_wire(), wire);
+        match (selection.clients(), expected) {
+            (Ok(clients), Ok(ids)) => {
+                assert_eq!(clients.ids().collect::<Vec<_>>().join(","), ids);
+            }
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (clients, expected) => panic!("{clients:?} is not {expected:?}"),
         }
     }
 

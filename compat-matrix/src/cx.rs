@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kafka_wire::ApiKey;
 use reports::{ApiUse, Difference, Evidence, Exchange};
 
+use crate::drivers::Words;
 use crate::spec::Stop;
 use crate::target::{Node, Target};
 
@@ -122,6 +123,8 @@ struct Recorded {
     evidence: Evidence,
     /// Logs of nodes that only this check used.
     node_logs: Vec<PathBuf>,
+    /// What the drivers of this check said, by session.
+    words: Vec<(String, Words)>,
     seen: BTreeMap<ApiKey, Vec<i16>>,
 }
 
@@ -132,6 +135,9 @@ const KEPT_EXCHANGES: usize = 12;
 const KEPT_LINES: usize = 60;
 /// Lines of a node's log that become evidence of a failed check.
 const NODE_LOG_LINES: usize = 20;
+
+/// Lines of a driver's words that become evidence of a failed check.
+const CLIENT_LINES: usize = 10;
 
 impl Recorder {
     fn with<T>(&self, change: impl FnOnce(&mut Recorded) -> T) -> T {
@@ -189,9 +195,26 @@ impl Recorder {
         self.with(|recorded| recorded.node_logs.extend(node.log_path()));
     }
 
-    /// Notes the ends of the logs that it follows.
-    pub fn note_node_logs(&self) {
-        let logs = self.with(|recorded| std::mem::take(&mut recorded.node_logs));
+    /// What this driver says is evidence should the check fail.
+    pub fn follow_words(&self, session: impl Into<String>, words: Words) {
+        self.with(|recorded| recorded.words.push((session.into(), words)));
+    }
+
+    /// Notes the ends of the logs that it follows, and what drivers said.
+    pub fn note_logs(&self) {
+        let (logs, words) = self.with(|recorded| {
+            (
+                std::mem::take(&mut recorded.node_logs),
+                std::mem::take(&mut recorded.words),
+            )
+        });
+        for (session, words) in words {
+            let lines = words.take();
+            let skipped = lines.len().saturating_sub(CLIENT_LINES);
+            for line in lines.into_iter().skip(skipped) {
+                self.note(format!("{session}: {line}"));
+            }
+        }
         for path in logs {
             // A node that wrote nothing has nothing to say.
             let text = std::fs::read_to_string(path).unwrap_or_default();

@@ -175,6 +175,12 @@ impl Expectations {
                 },
                 reason: Some(why.clone()),
             },
+            // What a client lacks is not the target's doing.
+            Err(Stop::Unable(why)) => Judgement {
+                outcome: Outcome::Skipped,
+                expected: true,
+                reason: Some(why.clone()),
+            },
             Err(Stop::Fail(failure)) => match entry {
                 Some(entry) if entry.foresees(failure) => Judgement {
                     outcome: Outcome::Refused,
@@ -284,6 +290,9 @@ mod tests {
         assert!(!refuses().judge("other", &skip).expected);
         assert!(Expectations::default().judge("other", &skip).expected);
         assert!(!refuses().judge("wire/create-acls/v1/x", &skip).expected);
+        let unable = Err(Stop::Unable("no zstd".into()));
+        let judged = refuses().judge("other", &unable);
+        assert_eq!((judged.outcome, judged.expected), (Outcome::Skipped, true));
     }
 
     #[test]

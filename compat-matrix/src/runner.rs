@@ -64,7 +64,7 @@ async fn run_one(spec: &Spec, cx: Cx, expectations: &Expectations) -> Check {
     }
     let judgement = expectations.judge(&spec.id, &verdict);
     if judgement.outcome == Outcome::Fail {
-        record.note_node_logs();
+        record.note_logs();
     }
     let (evidence, seen) = record.take();
     let apis = if seen.is_empty() {

@@ -129,6 +129,8 @@ pub enum Stop {
     Fail(Failure),
     /// The check cannot be made against this target. Counted as not run.
     Skip(String),
+    /// The client cannot express it, or is not there. Counted as not run, whatever the target.
+    Unable(String),
 }
 
 /// What was not as it should be.

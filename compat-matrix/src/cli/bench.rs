@@ -68,7 +68,7 @@ pub(super) async fn serve_queen(arguments: ServeQueenArguments) -> u8 {
 fn failed(stop: &Stop) -> u8 {
     let why = match stop {
         Stop::Fail(failure) => &failure.reason,
-        Stop::Skip(why) => why,
+        Stop::Skip(why) | Stop::Unable(why) => why,
     };
     eprintln!("compat-matrix: {why}");
     UNEXPECTED

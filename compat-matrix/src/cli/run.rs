@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::{ALL_EXPECTED, RunArguments, Selection, UNEXPECTED, usage};
 use crate::cx::Cx;
+use crate::drivers::Client;
 use crate::expectations::Expectations;
 use crate::progress::Progress;
 use crate::spec::{Spec, Stop};
@@ -28,6 +29,10 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
         Ok(expectations) => expectations,
         Err(error) => return usage(&error.to_string()),
     };
+    let catalogue = match arguments.selection.clients() {
+        Ok(catalogue) => catalogue,
+        Err(error) => return usage(&error.to_string()),
+    };
     let began = Instant::now();
     let started_epoch_ms = SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -38,7 +43,8 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
         Ok(started) => started,
         Err(why) => return no_target(&why),
     };
-    let specs = select(&arguments.selection, &advertised);
+    let clients = catalogue.ready().await;
+    let specs = select(&arguments.selection, &clients, &advertised);
     if specs.is_empty() {
         return usage("no check fits --filter and --client");
     }
@@ -68,11 +74,21 @@ pub(super) async fn start(kind: Kind) -> Result<(Arc<Target>, Vec<Window>), Stop
 }
 
 /// The checks that the command asks for.
-pub(super) fn select(selection: &Selection, advertised: &[Window]) -> Vec<Spec> {
-    let mut specs = probes::specs(advertised);
-    specs.extend(bad_input::specs());
-    specs.extend(scenarios::specs());
-    specs.extend(aftermath::specs());
+pub(super) fn select(
+    selection: &Selection,
+    clients: &[Client],
+    advertised: &[Window],
+) -> Vec<Spec> {
+    let wire = selection.takes_wire();
+    let mut specs = Vec::new();
+    if wire {
+        specs.extend(probes::specs(advertised));
+        specs.extend(bad_input::specs());
+    }
+    specs.extend(scenarios::specs(clients));
+    if wire {
+        specs.extend(aftermath::specs());
+    }
     specs.retain(|spec| selection.takes(spec));
     specs
 }
@@ -80,7 +96,7 @@ pub(super) fn select(selection: &Selection, advertised: &[Window]) -> Vec<Spec> 
 pub(super) fn no_target(why: &Stop) -> u8 {
     let why = match why {
         Stop::Fail(failure) => &failure.reason,
-        Stop::Skip(why) => why,
+        Stop::Skip(why) | Stop::Unable(why) => why,
     };
     eprintln!("compat-matrix: no target: {why}");
     UNEXPECTED

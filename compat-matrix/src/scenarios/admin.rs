@@ -6,9 +6,9 @@ use std::time::Duration;
 use kafka_wire::ApiKey;
 use tokio::time::Instant;
 
-use super::client::{Client, all_done, from_start, settings};
+use super::client::{Client, all_done, config, from_start};
 use super::{Env, Scenario};
-use crate::drivers::protocol::{NewTopic, Op, Place};
+use crate::drivers::protocol::{NewTopic, Op, Place, Setting};
 use crate::spec::{Verdict, ensure, expect_eq};
 
 pub(super) fn scenarios() -> Vec<Scenario> {
@@ -156,7 +156,7 @@ async fn create_refusals(env: Env) -> Verdict {
     let fresh = env.cx.unique("bad-config");
     let op = Op::CreateTopics {
         topics: vec![NewTopic {
-            config: settings(&[("no.such.setting", "1")]),
+            config: config(&[("no.such.setting", "1")]),
             ..new_topic(&fresh, 1)
         }],
         validate_only: false,
@@ -188,7 +188,7 @@ async fn recreate(env: Env) -> Verdict {
     client.producer(&[]).await?;
     client.produce_numbers(&topic, Some(0), 0, 20).await?;
     let group = env.cx.unique("group");
-    client.consumer(&[("group.id", &group)]).await?;
+    client.consumer(&[Setting::GroupId(group.clone())]).await?;
     client.commit(Some(vec![Place::new(&topic, 0, 15)])).await?;
     delete_topic(&mut client, &topic).await?;
     await_absence(&mut client, &topic).await?;
@@ -197,12 +197,12 @@ async fn recreate(env: Env) -> Verdict {
     fresh.producer(&[]).await?;
     let places = fresh.produce_numbers(&topic, Some(0), 0, 3).await?;
     expect_eq("first place", &(0, 0), &places[0])?;
-    fresh.consumer(&[("group.id", &group)]).await?;
+    fresh.consumer(&[Setting::GroupId(group.clone())]).await?;
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
         // Kafka clears the commits in the background.
         let found = fresh.committed(vec![Place::new(&topic, 0, 0)]).await?;
-        if found[0].offset == -1001 {
+        if found[0].offset == -1 {
             return Ok(());
         }
         ensure(Instant::now() < deadline, || {
@@ -254,9 +254,21 @@ async fn topic_config(env: Env) -> Verdict {
             )
         },
     )?;
-    let alter = |config: &[(&str, &str)]| Op::AlterTopicConfig {
-        topic: topic.clone(),
-        config: settings(config),
+    let replaces = client.can("alter_topic_config");
+    let alter = |settings: &[(&str, &str)]| {
+        let topic = topic.clone();
+        if replaces {
+            Op::AlterTopicConfig {
+                topic,
+                config: config(settings),
+            }
+        } else {
+            Op::ChangeTopicConfig {
+                topic,
+                set: config(settings),
+                delete: Vec::new(),
+            }
+        }
     };
     all_done(
         &client
@@ -342,9 +354,7 @@ async fn list_and_describe_groups(env: Env) -> Verdict {
     let (_creator, topic) = env.topic(2).await?;
     let group = env.cx.unique("group");
     let mut member = env.client().await?;
-    member
-        .member(&group, &[&topic], &[("client.id", "the-member")])
-        .await?;
+    member.member(&group, &[&topic], &[]).await?;
     let deadline = Instant::now() + Duration::from_secs(15);
     while member.assignment().await?.is_empty() {
         member.pump(100, 1).await?;
@@ -355,7 +365,11 @@ async fn list_and_describe_groups(env: Env) -> Verdict {
     expect_eq("groups", &1, &described.groups.len())?;
     let one = &described.groups[0];
     expect_eq("state", &"Stable", &one.state.as_str())?;
-    expect_eq("members", &vec!["the-member".to_owned()], &one.client_ids)?;
+    expect_eq(
+        "members",
+        &vec![member.client_id().to_owned()],
+        &one.client_ids,
+    )?;
     let listed = admin.groups(None).await?;
     ensure(
         listed.groups.iter().any(|listed| listed.id == group),
@@ -390,9 +404,9 @@ async fn delete_groups(env: Env) -> Verdict {
         &Some("GROUP_ID_NOT_FOUND".to_owned()),
         &outcomes[&group],
     )?;
-    admin.consumer(&[("group.id", &group)]).await?;
+    admin.consumer(&[Setting::GroupId(group.clone())]).await?;
     let found = admin.committed(vec![Place::new(&topic, 0, 0)]).await?;
-    expect_eq("committed", &-1001, &found[0].offset)
+    expect_eq("committed", &-1, &found[0].offset)
 }
 
 async fn unknown_topic(env: Env) -> Verdict {
@@ -400,10 +414,10 @@ async fn unknown_topic(env: Env) -> Verdict {
     let absent = env.cx.unique("absent");
     client
         .consumer(&[
-            ("group.id", "x"),
-            ("allow.auto.create.topics", "false"),
+            Setting::GroupId("x".into()),
+            Setting::AutoCreateTopics(false),
             // How long the client itself hopes that the topic still spreads.
-            ("topic.metadata.propagation.max.ms", "200"),
+            Setting::TopicPropagationMs(200),
         ])
         .await?;
     client.assign(vec![Place::new(&absent, 0, 0)]).await?;

@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use crate::cx::Cx;
 use crate::drivers::protocol::{
-    Blob, Configs, Deliveries, Event, Groups, Incoming, NewTopic, Op, Outcomes, Outgoing, Place,
-    Places, Polled, Settings, Topics, Watermarks,
+    Begin, Blob, Capabilities, Configs, Deliveries, Event, Groups, Incoming, NewTopic, OffsetReset,
+    Op, Outcomes, Outgoing, Place, Places, Polled, Setting, Settings, TopicConfig, Topics,
+    Watermarks,
 };
 use crate::drivers::{Driver, Refusal, Session};
 use crate::spec::{Stop, Verdict, ensure};
@@ -23,14 +24,16 @@ const SILENCE_MS: u64 = 1_500;
 pub(super) struct Client {
     cx: Cx,
     session: Box<dyn Session>,
+    can: Capabilities,
+    client_id: String,
     /// What polls have brought since the last [`Client::take_records`].
     records: Vec<Incoming>,
     /// Rebalances, commit answers and errors, oldest first.
     pub(super) events: Vec<Event>,
 }
 
-/// Settings from pairs.
-pub(super) fn settings(pairs: &[(&str, &str)]) -> Settings {
+/// A topic's settings from pairs.
+pub(super) fn config(pairs: &[(&str, &str)]) -> TopicConfig {
     pairs
         .iter()
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
@@ -39,25 +42,44 @@ pub(super) fn settings(pairs: &[(&str, &str)]) -> Settings {
 
 impl Client {
     pub(super) async fn open(cx: &Cx, driver: &dyn Driver, bootstrap: &str) -> Result<Self, Stop> {
+        let client_id = cx.unique("client");
+        let session = driver
+            .open(Begin {
+                bootstrap: bootstrap.to_owned(),
+                client_id: client_id.clone(),
+                ..Begin::default()
+            })
+            .await?;
+        cx.record.follow_words(client_id.clone(), session.words());
         Ok(Self {
             cx: cx.clone(),
-            session: driver.open(bootstrap, &cx.record).await?,
+            session,
+            can: driver.can().clone(),
+            client_id,
             records: Vec::new(),
             events: Vec::new(),
         })
     }
 
+    /// The client id of its requests, which no other client has.
+    pub(super) fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
+    /// Whether the client has this capability.
+    pub(super) fn can(&self, capability: &str) -> bool {
+        self.can.has(capability)
+    }
+
     /// One operation as it is; a refusal stays a value.
     pub(super) async fn call<T: DeserializeOwned>(&mut self, op: &Op) -> Result<T, Refusal> {
-        let unfit = |error: serde_json::Error| Refusal {
-            code: None,
-            message: format!("the driver's answer does not fit: {error}"),
-        };
-        let answer = self
-            .session
-            .call(serde_json::to_value(op).map_err(unfit)?)
-            .await?;
-        serde_json::from_value(answer).map_err(unfit)
+        let op = self
+            .can
+            .fit(op)
+            .map_err(|missing| Refusal::unable(format!("the client has no {missing}")))?;
+        let answer = self.session.call(&op).await?;
+        serde_json::from_value(answer)
+            .map_err(|error| Refusal::failed(format!("the driver's answer does not fit: {error}")))
     }
 
     async fn done(&mut self, op: &Op) -> Verdict {
@@ -65,9 +87,9 @@ impl Client {
         Ok(())
     }
 
-    pub(super) async fn producer(&mut self, config: &[(&str, &str)]) -> Verdict {
-        let config = settings(config);
-        self.done(&Op::OpenProducer { config }).await
+    pub(super) async fn producer(&mut self, settings: &[Setting]) -> Verdict {
+        let settings = Settings(settings.to_vec());
+        self.done(&Op::OpenProducer { settings }).await
     }
 
     /// Sends and demands that every record was delivered.
@@ -122,22 +144,24 @@ impl Client {
     pub(super) async fn reader_with(
         &mut self,
         partitions: Vec<Place>,
-        config: &[(&str, &str)],
+        settings: &[Setting],
     ) -> Verdict {
-        let group = self.cx.unique("reader");
         let mut all = vec![
-            ("group.id", group.as_str()),
-            ("enable.auto.commit", "false"),
-            ("auto.offset.reset", "error"),
+            Setting::GroupId(self.cx.unique("reader")),
+            Setting::AutoCommit(false),
         ];
-        all.extend(config);
+        // Who cannot be strict reads as well; what must be strict asks for it.
+        if self.can("offset_reset.error") {
+            all.push(Setting::OffsetReset(OffsetReset::Error));
+        }
+        all.extend_from_slice(settings);
         self.consumer(&all).await?;
         self.assign(partitions).await
     }
 
-    pub(super) async fn consumer(&mut self, config: &[(&str, &str)]) -> Verdict {
-        let config = settings(config);
-        self.done(&Op::OpenConsumer { config }).await
+    pub(super) async fn consumer(&mut self, settings: &[Setting]) -> Verdict {
+        let settings = Settings(settings.to_vec());
+        self.done(&Op::OpenConsumer { settings }).await
     }
 
     /// A member of `group`, earliest first, commits by hand, quick heartbeats.
@@ -145,16 +169,16 @@ impl Client {
         &mut self,
         group: &str,
         topics: &[&str],
-        config: &[(&str, &str)],
+        settings: &[Setting],
     ) -> Verdict {
         let mut all = vec![
-            ("group.id", group),
-            ("enable.auto.commit", "false"),
-            ("auto.offset.reset", "earliest"),
-            ("session.timeout.ms", "6000"),
-            ("heartbeat.interval.ms", "200"),
+            Setting::GroupId(group.to_owned()),
+            Setting::AutoCommit(false),
+            Setting::OffsetReset(OffsetReset::Earliest),
+            Setting::SessionTimeoutMs(6_000),
+            Setting::HeartbeatIntervalMs(200),
         ];
-        all.extend(config);
+        all.extend_from_slice(settings);
         self.consumer(&all).await?;
         self.subscribe(topics).await
     }
@@ -305,13 +329,13 @@ impl Client {
         &mut self,
         name: &str,
         partitions: i32,
-        config: &[(&str, &str)],
+        settings: &[(&str, &str)],
     ) -> Verdict {
         let op = Op::CreateTopics {
             topics: vec![NewTopic {
                 name: name.to_owned(),
                 partitions,
-                config: settings(config),
+                config: config(settings),
             }],
             validate_only: false,
         };

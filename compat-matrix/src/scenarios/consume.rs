@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::client::{Client, from_start, number, record};
 use super::{Env, Scenario};
-use crate::drivers::protocol::{Event, Outgoing, Place};
+use crate::drivers::protocol::{Codec, Event, OffsetReset, Outgoing, Place, Setting};
 use crate::spec::{Stop, Verdict, ensure, expect_eq};
 
 const APIS: &[ApiKey] = &[ApiKey::FETCH, ApiKey::LIST_OFFSETS];
@@ -161,7 +161,12 @@ async fn from_time(env: Env) -> Verdict {
 async fn out_of_range(env: Env) -> Verdict {
     let (_producer, topic) = filled(&env, 1, 20).await?;
     let mut strict = env.client().await?;
-    strict.reader(vec![Place::new(&topic, 0, 5_000)]).await?;
+    strict
+        .reader_with(
+            vec![Place::new(&topic, 0, 5_000)],
+            &[Setting::OffsetReset(OffsetReset::Error)],
+        )
+        .await?;
     strict.pump(1_500, 1).await?;
     ensure(
         strict
@@ -174,7 +179,7 @@ async fn out_of_range(env: Env) -> Verdict {
     lenient
         .reader_with(
             vec![Place::new(&topic, 0, 5_000)],
-            &[("auto.offset.reset", "earliest")],
+            &[Setting::OffsetReset(OffsetReset::Earliest)],
         )
         .await?;
     let read = lenient.read_exactly(20).await?;
@@ -229,7 +234,7 @@ async fn watermarks(env: Env) -> Verdict {
 
 async fn record_over_the_limit(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(1).await?;
-    client.producer(&[("linger.ms", "0")]).await?;
+    client.producer(&[Setting::LingerMs(0)]).await?;
     for n in 0..4_u8 {
         client
             .produce(vec![record(&topic, 0, vec![n; 300_000])])
@@ -237,15 +242,7 @@ async fn record_over_the_limit(env: Env) -> Verdict {
     }
     let mut reader = env.client().await?;
     reader
-        .reader_with(
-            from_start(&topic, 1),
-            &[
-                ("fetch.message.max.bytes", "1000"),
-                ("fetch.max.bytes", "1000"),
-                ("message.max.bytes", "1000"),
-                ("receive.message.max.bytes", "2000000"),
-            ],
-        )
+        .reader_with(from_start(&topic, 1), &[Setting::FetchMaxBytes(1_000)])
         .await?;
     for (at, record) in reader.read_exactly(4).await?.iter().enumerate() {
         expect_eq(
@@ -262,7 +259,7 @@ async fn wakes_on_produce(env: Env) -> Verdict {
     let (mut producer, topic) = filled(&env, 1, 1).await?;
     let mut reader = env.client().await?;
     reader
-        .reader_with(from_start(&topic, 1), &[("fetch.wait.max.ms", "20000")])
+        .reader_with(from_start(&topic, 1), &[Setting::FetchMaxWaitMs(20_000)])
         .await?;
     reader.read_exactly(1).await?;
     // Its fetch is parked by now.
@@ -282,10 +279,16 @@ async fn wakes_on_produce(env: Env) -> Verdict {
 
 async fn every_codec_in_one_log(env: Env) -> Verdict {
     let (_creator, topic) = env.topic(1).await?;
-    let codecs = ["none", "gzip", "snappy", "lz4", "zstd"];
-    for (at, codec) in codecs.iter().enumerate() {
+    let codecs = [
+        Codec::None,
+        Codec::Gzip,
+        Codec::Snappy,
+        Codec::Lz4,
+        Codec::Zstd,
+    ];
+    for (at, codec) in codecs.into_iter().enumerate() {
         let mut producer = env.client().await?;
-        producer.producer(&[("compression.type", codec)]).await?;
+        producer.producer(&[Setting::Compression(codec)]).await?;
         producer
             .produce_numbers(&topic, Some(0), at as u64 * 100, 100)
             .await?;

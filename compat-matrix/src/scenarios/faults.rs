@@ -7,7 +7,7 @@ use kafka_wire::ApiKey;
 
 use super::client::{Client, from_start, number};
 use super::{Env, Scenario};
-use crate::drivers::protocol::Place;
+use crate::drivers::protocol::{Place, Setting};
 use crate::spec::{Verdict, ensure, expect_eq};
 use crate::target::Node;
 
@@ -96,12 +96,12 @@ fn each_once(times: &BTreeMap<u64, usize>, sent: u64) -> Verdict {
     expect_eq("distinct numbers", &sent, &(times.len() as u64))
 }
 
-const PATIENT: &[(&str, &str)] = &[
-    ("enable.idempotence", "true"),
-    ("linger.ms", "1"),
-    ("retry.backoff.ms", "50"),
-    ("reconnect.backoff.ms", "50"),
-    ("reconnect.backoff.max.ms", "200"),
+const PATIENT: &[Setting] = &[
+    Setting::Idempotence(true),
+    Setting::LingerMs(1),
+    Setting::RetryBackoffMs(50),
+    Setting::ReconnectBackoffMs(50),
+    Setting::ReconnectBackoffMaxMs(200),
 ];
 
 async fn killed_under_load(env: Env) -> Verdict {
@@ -139,7 +139,9 @@ async fn durable_restart(env: Env) -> Verdict {
             .await?;
         client.producer(&[]).await?;
         client.produce_numbers("kept", Some(0), 0, 1_000).await?;
-        client.consumer(&[("group.id", "kept-group")]).await?;
+        client
+            .consumer(&[Setting::GroupId("kept-group".into())])
+            .await?;
         client
             .commit(Some(vec![Place::new("kept", 0, 321)]))
             .await?;
@@ -150,7 +152,9 @@ async fn durable_restart(env: Env) -> Verdict {
     let times = count(&mut client, "kept", 1).await?;
     each_once(&times, 1_000)?;
     let mut group = env.client_of(&node).await?;
-    group.consumer(&[("group.id", "kept-group")]).await?;
+    group
+        .consumer(&[Setting::GroupId("kept-group".into())])
+        .await?;
     let found = group.committed(vec![Place::new("kept", 0, 0)]).await?;
     expect_eq("committed", &321, &found[0].offset)?;
     let config = group.topic_config("kept").await?;
@@ -172,8 +176,8 @@ async fn group_over_restart(env: Env) -> Verdict {
             "workers",
             &["work"],
             &[
-                ("reconnect.backoff.ms", "50"),
-                ("reconnect.backoff.max.ms", "200"),
+                Setting::ReconnectBackoffMs(50),
+                Setting::ReconnectBackoffMaxMs(200),
             ],
         )
         .await?;

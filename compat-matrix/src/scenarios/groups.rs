@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::client::Client;
 use super::{Env, Scenario};
-use crate::drivers::protocol::{Event, Place};
+use crate::drivers::protocol::{Assignor, Event, Place, Setting};
 use crate::spec::{Stop, Verdict, ensure, expect_eq};
 
 const APIS: &[ApiKey] = &[
@@ -102,8 +102,8 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ];
     scenarios.extend(
         [
-            ("group-assignor-range", "range"),
-            ("group-assignor-roundrobin", "roundrobin"),
+            ("group-assignor-range", Assignor::Range),
+            ("group-assignor-roundrobin", Assignor::RoundRobin),
         ]
         .map(|(name, assignor)| {
             Scenario::new(
@@ -251,7 +251,7 @@ async fn regex(env: Env) -> Verdict {
         .member(
             &group,
             &[&format!("^{stem}-.*")],
-            &[("topic.metadata.refresh.interval.ms", "400")],
+            &[Setting::MetadataRefreshMs(400)],
         )
         .await?;
     let mut members = [member];
@@ -285,11 +285,7 @@ async fn more_partitions(env: Env) -> Verdict {
     let group = env.cx.unique("group");
     let mut member = env.client().await?;
     member
-        .member(
-            &group,
-            &[&topic],
-            &[("topic.metadata.refresh.interval.ms", "400")],
-        )
+        .member(&group, &[&topic], &[Setting::MetadataRefreshMs(400)])
         .await?;
     let mut members = [member];
     settle(&mut members, &[(&topic, 2)]).await?;
@@ -324,18 +320,14 @@ async fn unsubscribe(env: Env) -> Verdict {
     settle(&mut members, &[(&topic, 4)]).await
 }
 
-async fn eager(env: Env, assignor: &'static str) -> Verdict {
+async fn eager(env: Env, assignor: Assignor) -> Verdict {
     let (_creator, topic) = env.topic(9).await?;
     let group = env.cx.unique("group");
     let mut members = Vec::new();
     for _ in 0..3 {
         let mut member = env.client().await?;
         member
-            .member(
-                &group,
-                &[&topic],
-                &[("partition.assignment.strategy", assignor)],
-            )
+            .member(&group, &[&topic], &[Setting::Assignors(vec![assignor])])
             .await?;
         members.push(member);
     }
@@ -350,7 +342,7 @@ async fn eager(env: Env, assignor: &'static str) -> Verdict {
     let described = members[0].groups(Some(&group)).await?;
     expect_eq(
         "assignor in force",
-        &assignor,
+        &assignor.word(),
         &described.groups[0].protocol.as_str(),
     )
 }
@@ -358,7 +350,7 @@ async fn eager(env: Env, assignor: &'static str) -> Verdict {
 async fn cooperative(env: Env) -> Verdict {
     let (_creator, topic) = env.topic(6).await?;
     let group = env.cx.unique("group");
-    let strategy = [("partition.assignment.strategy", "cooperative-sticky")];
+    let strategy = [Setting::Assignors(vec![Assignor::CooperativeSticky])];
     let mut first = env.client().await?;
     first.member(&group, &[&topic], &strategy).await?;
     let mut members = vec![first];
@@ -394,7 +386,11 @@ async fn static_member_returns(env: Env) -> Verdict {
     for instance in ["one", "two"] {
         let mut member = env.client().await?;
         member
-            .member(&group, &[&topic], &[("group.instance.id", instance)])
+            .member(
+                &group,
+                &[&topic],
+                &[Setting::GroupInstanceId(instance.into())],
+            )
             .await?;
         members.push(member);
     }
@@ -405,7 +401,7 @@ async fn static_member_returns(env: Env) -> Verdict {
     let mut gone = members.remove(1);
     gone.close_consumer().await?;
     let mut back = env.client().await?;
-    back.member(&group, &[&topic], &[("group.instance.id", "two")])
+    back.member(&group, &[&topic], &[Setting::GroupInstanceId("two".into())])
         .await?;
     members.push(back);
     settle(&mut members, &[(&topic, 4)]).await?;
@@ -426,7 +422,7 @@ async fn static_member_returns(env: Env) -> Verdict {
 async fn static_member_fenced(env: Env) -> Verdict {
     let (_creator, topic) = env.topic(2).await?;
     let group = env.cx.unique("group");
-    let instance = [("group.instance.id", "the-one")];
+    let instance = [Setting::GroupInstanceId("the-one".into())];
     let mut older = env.client().await?;
     older.member(&group, &[&topic], &instance).await?;
     let mut members = [older];

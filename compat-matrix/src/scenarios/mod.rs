@@ -20,17 +20,15 @@ use kafka_wire::ApiKey;
 
 use self::client::Client;
 use crate::cx::Cx;
-use crate::drivers::Driver;
-use crate::drivers::librdkafka::Librdkafka;
+use crate::drivers::{self, Driver};
 use crate::spec::{DEFAULT_TIME_OUT, Lane, Spec, Stop, Verdict};
 use crate::target::Node;
 
-/// Every scenario with every driver.
-pub fn specs() -> Vec<Spec> {
-    let drivers: Vec<Arc<dyn Driver>> = vec![Arc::new(Librdkafka::new())];
-    drivers
+/// Every scenario with every one of `clients`.
+pub fn specs(clients: &[drivers::Client]) -> Vec<Spec> {
+    clients
         .iter()
-        .flat_map(|driver| all().into_iter().map(|scenario| scenario.with(driver)))
+        .flat_map(|client| all().into_iter().map(|scenario| scenario.with(client)))
         .collect()
 }
 
@@ -92,20 +90,19 @@ impl Scenario {
         self
     }
 
-    fn with(self, driver: &Arc<dyn Driver>) -> Spec {
-        let client = driver.client();
-        let stem = client.split(' ').next().unwrap_or(&client).to_owned();
-        let driver = Arc::clone(driver);
+    fn with(self, client: &drivers::Client) -> Spec {
+        let driver = client.driver.clone();
         let run = self.run;
         Spec::new(
-            format!("scenario/{stem}/{}", self.name),
+            format!("scenario/{}/{}", client.id, self.name),
             self.title,
-            client,
-            move |cx| {
-                run(Env {
+            client.label.clone(),
+            move |cx| match &driver {
+                Ok(driver) => run(Env {
                     cx,
-                    driver: Arc::clone(&driver),
-                })
+                    driver: Arc::clone(driver),
+                }),
+                Err(why) => std::future::ready(Err(Stop::Unable(why.clone()))).boxed(),
             },
         )
         .apis(self.apis.iter().copied())
@@ -147,11 +144,17 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::specs;
+    use crate::drivers::Client;
 
     #[test]
     fn there_are_at_least_forty_scenarios_and_each_is_named_once_and_names_its_apis() {
-        let specs = specs();
-        assert!(specs.len() >= 40, "{}", specs.len());
+        let client = |id: &str| Client {
+            id: id.into(),
+            label: id.into(),
+            driver: Err("only named here".into()),
+        };
+        let specs = specs(&[client("one"), client("two")]);
+        assert!(specs.len() >= 80, "{}", specs.len());
         let ids: BTreeSet<_> = specs.iter().map(|spec| &spec.id).collect();
         assert_eq!(ids.len(), specs.len());
         for spec in &specs {

@@ -6,13 +6,13 @@ use kafka_wire::ApiKey;
 use tokio::time::Instant;
 
 use super::{Env, Scenario};
-use crate::drivers::protocol::{Event, Place};
+use crate::drivers::protocol::{Event, Place, Setting};
 use crate::spec::{Verdict, ensure, expect_eq};
 
 const APIS: &[ApiKey] = &[ApiKey::OFFSET_COMMIT, ApiKey::OFFSET_FETCH];
 
-/// What librdkafka's protocol calls an offset that was never committed.
-const NONE: i64 = -1001;
+/// An offset that was never committed.
+const NONE: i64 = -1;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -65,14 +65,14 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 async fn sync_with_metadata(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(2).await?;
     let group = env.cx.unique("group");
-    client.consumer(&[("group.id", &group)]).await?;
+    client.consumer(&[Setting::GroupId(group.clone())]).await?;
     let place = Place {
         metadata: "where I was: Zürich".into(),
         ..Place::new(&topic, 1, 42)
     };
     client.commit(Some(vec![place.clone()])).await?;
     let mut other = env.client().await?;
-    other.consumer(&[("group.id", &group)]).await?;
+    other.consumer(&[Setting::GroupId(group.clone())]).await?;
     let found = other
         .committed(vec![Place::new(&topic, 0, 0), Place::new(&topic, 1, 0)])
         .await?;
@@ -83,7 +83,7 @@ async fn sync_with_metadata(env: Env) -> Verdict {
 async fn asynchronous(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(1).await?;
     let group = env.cx.unique("group");
-    client.consumer(&[("group.id", &group)]).await?;
+    client.consumer(&[Setting::GroupId(group.clone())]).await?;
     client
         .commit_async(Some(vec![Place::new(&topic, 0, 7)]))
         .await?;
@@ -118,15 +118,15 @@ async fn automatic(env: Env) -> Verdict {
             &group,
             &[&topic],
             &[
-                ("enable.auto.commit", "true"),
-                ("auto.commit.interval.ms", "200"),
+                Setting::AutoCommit(true),
+                Setting::AutoCommitIntervalMs(200),
             ],
         )
         .await?;
     member.read_exactly(30).await?;
     member.pump(600, 1).await?;
     let mut other = env.client().await?;
-    other.consumer(&[("group.id", &group)]).await?;
+    other.consumer(&[Setting::GroupId(group.clone())]).await?;
     let found = other.committed(vec![Place::new(&topic, 0, 0)]).await?;
     expect_eq("committed while running", &30, &found[0].offset)?;
     producer.produce_numbers(&topic, Some(0), 30, 5).await?;
@@ -139,7 +139,7 @@ async fn automatic(env: Env) -> Verdict {
 async fn backwards(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(1).await?;
     let group = env.cx.unique("group");
-    client.consumer(&[("group.id", &group)]).await?;
+    client.consumer(&[Setting::GroupId(group.clone())]).await?;
     for offset in [10, 100, 3] {
         client
             .commit(Some(vec![Place::new(&topic, 0, offset)]))
@@ -153,7 +153,7 @@ async fn backwards(env: Env) -> Verdict {
 async fn nothing_yet(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(3).await?;
     let group = env.cx.unique("group");
-    client.consumer(&[("group.id", &group)]).await?;
+    client.consumer(&[Setting::GroupId(group.clone())]).await?;
     let asked = (0..3).map(|p| Place::new(&topic, p, 0)).collect();
     for place in client.committed(asked).await? {
         expect_eq("offset", &NONE, &place.offset)?;
@@ -164,7 +164,7 @@ async fn nothing_yet(env: Env) -> Verdict {
 async fn many_partitions(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(300).await?;
     let group = env.cx.unique("group");
-    client.consumer(&[("group.id", &group)]).await?;
+    client.consumer(&[Setting::GroupId(group.clone())]).await?;
     let places: Vec<Place> = (0..300)
         .map(|p| Place::new(&topic, p, i64::from(p) * 3))
         .collect();
@@ -176,7 +176,7 @@ async fn many_partitions(env: Env) -> Verdict {
 async fn past_2_31(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(1).await?;
     let group = env.cx.unique("group");
-    client.consumer(&[("group.id", &group)]).await?;
+    client.consumer(&[Setting::GroupId(group.clone())]).await?;
     for offset in [i64::from(i32::MAX) + 1, (1 << 53) + 1, i64::MAX - 1] {
         client
             .commit(Some(vec![Place::new(&topic, 0, offset)]))

@@ -6,7 +6,7 @@ use kafka_wire::ApiKey;
 
 use super::client::{from_start, number, record};
 use super::{Env, Scenario};
-use crate::drivers::protocol::{Blob, Incoming, Outgoing};
+use crate::drivers::protocol::{Acks, Blob, Codec, Incoming, Outgoing, Partitioner, Setting};
 use crate::spec::{Verdict, ensure, expect_eq};
 
 const APIS: &[ApiKey] = &[ApiKey::PRODUCE, ApiKey::FETCH, ApiKey::METADATA];
@@ -14,11 +14,11 @@ const IDEMPOTENT: &[ApiKey] = &[ApiKey::INIT_PRODUCER_ID, ApiKey::PRODUCE, ApiKe
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     let mut scenarios: Vec<Scenario> = [
-        ("produce-uncompressed", "none"),
-        ("produce-gzip", "gzip"),
-        ("produce-snappy", "snappy"),
-        ("produce-lz4", "lz4"),
-        ("produce-zstd", "zstd"),
+        ("produce-uncompressed", Codec::None),
+        ("produce-gzip", Codec::Gzip),
+        ("produce-snappy", Codec::Snappy),
+        ("produce-lz4", Codec::Lz4),
+        ("produce-zstd", Codec::Zstd),
     ]
     .into_iter()
     .map(|(name, codec)| {
@@ -32,9 +32,9 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     .collect();
     scenarios.extend(
         [
-            ("produce-acks-0", "0"),
-            ("produce-acks-1", "1"),
-            ("produce-acks-all", "all"),
+            ("produce-acks-0", Acks::None),
+            ("produce-acks-1", Acks::Leader),
+            ("produce-acks-all", Acks::All),
         ]
         .map(|(name, acks)| {
             Scenario::new(
@@ -119,10 +119,10 @@ pub(super) async fn read_back(
     reader.read_exactly(count).await
 }
 
-async fn round_trip(env: Env, codec: &'static str) -> Verdict {
+async fn round_trip(env: Env, codec: Codec) -> Verdict {
     let (mut client, topic) = env.topic(1).await?;
     client
-        .producer(&[("compression.type", codec), ("linger.ms", "50")])
+        .producer(&[Setting::Compression(codec), Setting::LingerMs(50)])
         .await?;
     let sent: Vec<Outgoing> = (0..300)
         .map(|n: u32| {
@@ -142,9 +142,9 @@ async fn round_trip(env: Env, codec: &'static str) -> Verdict {
     Ok(())
 }
 
-async fn acknowledged(env: Env, acks: &'static str) -> Verdict {
+async fn acknowledged(env: Env, acks: Acks) -> Verdict {
     let (mut client, topic) = env.topic(1).await?;
-    client.producer(&[("acks", acks)]).await?;
+    client.producer(&[Setting::Acks(acks)]).await?;
     client.produce_numbers(&topic, Some(0), 0, 500).await?;
     let read = read_back(&env, &topic, 1, 500).await?;
     for (at, record) in read.iter().enumerate() {
@@ -238,7 +238,7 @@ async fn timestamps(env: Env) -> Verdict {
 async fn by_key(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(6).await?;
     client
-        .producer(&[("partitioner", "murmur2_random")])
+        .producer(&[Setting::Partitioner(Partitioner::Murmur2)])
         .await?;
     let sent: Vec<Outgoing> = (0..240)
         .map(|n: u32| Outgoing {
@@ -290,7 +290,7 @@ async fn to_a_new_topic(env: Env) -> Verdict {
 async fn large_records(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(1).await?;
     client
-        .producer(&[("message.max.bytes", "9000000"), ("linger.ms", "0")])
+        .producer(&[Setting::MaxRequestBytes(9_000_000), Setting::LingerMs(0)])
         .await?;
     // Not compressible, so that the size is the size.
     let noise = |len: usize, mut state: u32| -> Vec<u8> {
@@ -332,9 +332,9 @@ async fn pipelined(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(1).await?;
     client
         .producer(&[
-            ("linger.ms", "0"),
-            ("batch.num.messages", "7"),
-            ("max.in.flight.requests.per.connection", "5"),
+            Setting::LingerMs(0),
+            Setting::BatchRecords(7),
+            Setting::MaxInFlight(5),
         ])
         .await?;
     client.produce_numbers(&topic, Some(0), 0, 3_000).await?;
@@ -347,7 +347,7 @@ async fn pipelined(env: Env) -> Verdict {
 async fn idempotent(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(3).await?;
     client
-        .producer(&[("enable.idempotence", "true"), ("batch.num.messages", "50")])
+        .producer(&[Setting::Idempotence(true), Setting::BatchRecords(50)])
         .await?;
     for partition in 0..3 {
         let places = client
@@ -362,8 +362,8 @@ async fn idempotent(env: Env) -> Verdict {
 async fn two_idempotent_producers(env: Env) -> Verdict {
     let (mut one, topic) = env.topic(1).await?;
     let mut two = env.client().await?;
-    one.producer(&[("enable.idempotence", "true")]).await?;
-    two.producer(&[("enable.idempotence", "true")]).await?;
+    one.producer(&[Setting::Idempotence(true)]).await?;
+    two.producer(&[Setting::Idempotence(true)]).await?;
     for round in 0..20 {
         one.produce_numbers(&topic, Some(0), round * 10, 10).await?;
         two.produce_numbers(&topic, Some(0), round * 10, 10).await?;

@@ -4,7 +4,7 @@ use kafka_wire::ApiKey;
 
 use super::client::{all_done, from_start, number};
 use super::{Env, Scenario};
-use crate::drivers::protocol::{NewTopic, Op};
+use crate::drivers::protocol::{Codec, NewTopic, Op, Setting};
 use crate::spec::{Verdict, ensure, expect_eq};
 
 /// Topics in the largest listing.
@@ -43,7 +43,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 async fn thousand_partitions(env: Env) -> Verdict {
     const WIDTH: i32 = 1_000;
     let (mut client, topic) = env.topic(WIDTH).await?;
-    client.producer(&[("linger.ms", "100")]).await?;
+    client.producer(&[Setting::LingerMs(100)]).await?;
     let records = (0..WIDTH)
         .map(|partition| super::client::record(&topic, partition, partition.to_string()))
         .collect();
@@ -94,9 +94,9 @@ async fn hundred_thousand_records(env: Env) -> Verdict {
     let (mut client, topic) = env.topic(1).await?;
     client
         .producer(&[
-            ("enable.idempotence", "true"),
-            ("linger.ms", "5"),
-            ("compression.type", "lz4"),
+            Setting::Idempotence(true),
+            Setting::LingerMs(5),
+            Setting::Compression(Codec::Lz4),
         ])
         .await?;
     let delivered = client.try_numbers(&topic, Some(0), 0, COUNT, 100).await?;

@@ -136,7 +136,7 @@ fn describe(
         .ok_or_else(|| local("no resource came back"))?
         .map_err(|code| Refusal {
             code: code_name(code),
-            message: format!("{code:?}"),
+            ..Refusal::failed(format!("{code:?}"))
         })?;
     let mut configs = Configs::default();
     for entry in resource.entries {

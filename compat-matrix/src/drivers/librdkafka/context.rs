@@ -1,9 +1,7 @@
 //! What librdkafka calls back: log lines, delivery reports, rebalances, commit answers.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use kafka_wire::ApiKey;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, ConsumerContext, Rebalance};
 use rdkafka::error::{KafkaError, KafkaResult};
@@ -13,59 +11,8 @@ use rdkafka::util::Timeout;
 use rdkafka::{ClientContext, TopicPartitionList};
 
 use super::worker::places;
-use crate::cx::Recorder;
+use crate::drivers::Words;
 use crate::drivers::protocol::Event;
-
-/// Reads the requests that librdkafka sent out of its protocol log, which names API and version.
-#[derive(Clone, Debug)]
-pub(super) struct Wiretap {
-    record: Recorder,
-    seen: Arc<Mutex<BTreeSet<(ApiKey, i16)>>>,
-}
-
-impl Wiretap {
-    pub(super) fn new(record: Recorder) -> Self {
-        Self {
-            record,
-            seen: Arc::default(),
-        }
-    }
-
-    pub(super) fn seen(&self) -> Vec<(ApiKey, i16)> {
-        self.lock().iter().copied().collect()
-    }
-
-    fn hear(&self, line: &str) {
-        if let Some((key, version)) = sent_request(line)
-            && self.lock().insert((key, version))
-        {
-            self.record.seen(key, version);
-        }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeSet<(ApiKey, i16)>> {
-        // A pair is inserted at once or not at all.
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// API and version of a line such as `…: Sent MetadataRequest (v12, 26 bytes @ 0, CorrId 2)`.
-fn sent_request(line: &str) -> Option<(ApiKey, i16)> {
-    let (_, rest) = line.split_once("Sent ")?;
-    let (name, rest) = rest.split_once("Request (v")?;
-    let (version, _) = rest.split_once(',')?;
-    // librdkafka says ApiVersion where Kafka says ApiVersions.
-    let name = if name == "ApiVersion" {
-        "ApiVersions"
-    } else {
-        name
-    };
-    let key = ApiKey::ALL
-        .iter()
-        .copied()
-        .find(|key| key.name() == Some(name))?;
-    Some((key, version.parse().ok()?))
-}
 
 /// A delivery report: which record, and where it went or why it did not.
 pub(super) type Report = (usize, Result<(i32, i64), String>);
@@ -73,7 +20,7 @@ pub(super) type Report = (usize, Result<(i32, i64), String>);
 /// The context of every client of one session.
 #[derive(Clone, Debug)]
 pub(super) struct Callbacks {
-    tap: Wiretap,
+    words: Words,
     pub(super) reports: Arc<Mutex<Vec<Report>>>,
     pub(super) events: Arc<Mutex<Vec<Event>>>,
 }
@@ -90,9 +37,9 @@ fn push<T>(list: &Mutex<Vec<T>>, value: T) {
 }
 
 impl Callbacks {
-    pub(super) fn new(tap: Wiretap) -> Self {
+    pub(super) fn new(words: Words) -> Self {
         Self {
-            tap,
+            words,
             reports: Arc::default(),
             events: Arc::default(),
         }
@@ -100,8 +47,8 @@ impl Callbacks {
 }
 
 impl ClientContext for Callbacks {
-    fn log(&self, _level: RDKafkaLogLevel, _facility: &str, line: &str) {
-        self.tap.hear(line);
+    fn log(&self, _level: RDKafkaLogLevel, facility: &str, line: &str) {
+        self.words.say(&format!("{facility}: {line}"));
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
@@ -153,33 +100,5 @@ impl ConsumerContext for Callbacks {
 
     fn main_queue_min_poll_interval(&self) -> Timeout {
         Timeout::After(std::time::Duration::from_millis(20))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use kafka_wire::ApiKey;
-
-    use super::sent_request;
-
-    #[test]
-    fn requests_are_read_from_the_protocol_log() {
-        for (line, expected) in [
-            (
-                "[thrd:127.0.0.1:9092/0]: 127.0.0.1:9092/0: Sent ProduceRequest (v7, 218 bytes @ 0, CorrId 5)",
-                Some((ApiKey::PRODUCE, 7)),
-            ),
-            (
-                "x: Sent ApiVersionRequest (v3, 51 bytes @ 0, CorrId 1)",
-                Some((ApiKey::API_VERSIONS, 3)),
-            ),
-            (
-                "x: Received MetadataResponse (v12, 60 bytes, CorrId 2, rtt 0.41ms)",
-                None,
-            ),
-            ("x: Sent NothingRequest (v1, 2 bytes)", None),
-        ] {
-            assert_eq!(sent_request(line), expected, "{line}");
-        }
     }
 }

@@ -6,24 +6,40 @@ mod admin;
 mod consumer;
 mod context;
 mod producer;
+mod settings;
+mod transactions;
 mod worker;
 
 use std::sync::mpsc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kafka_wire::ApiKey;
 use tokio::sync::oneshot;
 
-use self::context::Wiretap;
-use super::{Driver, Refusal, Session};
-use crate::cx::Recorder;
+use super::protocol::{Begin, Capabilities, Op};
+use super::{Driver, Refusal, Session, Words};
 use crate::spec::Stop;
+
+/// What the `rdkafka` crate has no call for, and what this build of librdkafka leaves out.
+const LACKS: &[&str] = &[
+    "change_topic_config",
+    "list_offsets",
+    "group_offsets",
+    "alter_group_offsets",
+    "delete_group_offsets",
+    "describe_cluster",
+    "describe_log_dirs",
+    "assignor.sticky",
+    "security.tls",
+    "security.plain",
+    "security.scram",
+];
 
 /// librdkafka as the `rdkafka` crate builds it.
 #[derive(Clone, Debug)]
 pub struct Librdkafka {
-    client: String,
+    label: String,
+    can: Capabilities,
 }
 
 impl Librdkafka {
@@ -31,8 +47,15 @@ impl Librdkafka {
     pub fn new() -> Self {
         let (_, version) = rdkafka::util::get_rdkafka_version();
         Self {
-            client: format!("librdkafka {version}"),
+            label: format!("librdkafka {version}"),
+            // A test holds the names to be right.
+            can: Capabilities::all_but(LACKS).unwrap_or_default(),
         }
+    }
+
+    /// Name and version.
+    pub fn label(&self) -> &str {
+        &self.label
     }
 }
 
@@ -43,60 +66,60 @@ impl Default for Librdkafka {
 }
 
 impl Driver for Librdkafka {
-    fn client(&self) -> String {
-        self.client.clone()
+    fn can(&self) -> &Capabilities {
+        &self.can
     }
 
-    fn open<'a>(
-        &'a self,
-        bootstrap: &'a str,
-        record: &'a Recorder,
-    ) -> BoxFuture<'a, Result<Box<dyn Session>, Stop>> {
+    fn open(&self, begin: Begin) -> BoxFuture<'_, Result<Box<dyn Session>, Stop>> {
         async move {
-            let tap = Wiretap::new(record.clone());
+            let words = Words::default();
             let (sender, receiver) = mpsc::channel();
-            let worker = worker::Worker::new(
-                bootstrap.to_owned(),
-                tokio::runtime::Handle::current(),
-                tap.clone(),
-            );
+            let worker =
+                worker::Worker::new(begin, tokio::runtime::Handle::current(), words.clone());
             std::thread::Builder::new()
                 .name("librdkafka-session".into())
                 .spawn(move || worker.serve(&receiver))
                 .map_err(|error| Stop::fail(format!("no thread for a client: {error}")))?;
-            Ok(Box::new(InProcess { sender, tap }) as Box<dyn Session>)
+            Ok(Box::new(InProcess { sender, words }) as Box<dyn Session>)
         }
         .boxed()
     }
 }
 
 /// An operation on its way to the session's thread.
-type Job = (
-    serde_json::Value,
-    oneshot::Sender<Result<serde_json::Value, Refusal>>,
-);
+type Job = (Op, oneshot::Sender<Result<serde_json::Value, Refusal>>);
 
 struct InProcess {
     /// Dropping it ends the thread.
     sender: mpsc::Sender<Job>,
-    tap: Wiretap,
+    words: Words,
 }
 
 impl Session for InProcess {
-    fn call(&mut self, op: serde_json::Value) -> BoxFuture<'_, Result<serde_json::Value, Refusal>> {
+    fn call<'a>(&'a mut self, op: &'a Op) -> BoxFuture<'a, Result<serde_json::Value, Refusal>> {
         async move {
-            let gone = || Refusal {
-                code: None,
-                message: "the client's thread has ended".into(),
-            };
+            let gone = || Refusal::failed("the client's thread has ended");
             let (answer, heard) = oneshot::channel();
-            self.sender.send((op, answer)).map_err(|_| gone())?;
+            self.sender.send((op.clone(), answer)).map_err(|_| gone())?;
             heard.await.map_err(|_| gone())?
         }
         .boxed()
     }
 
-    fn seen(&self) -> Vec<(ApiKey, i16)> {
-        self.tap.seen()
+    fn words(&self) -> Words {
+        self.words.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LACKS, Librdkafka};
+    use crate::drivers::Driver as _;
+    use crate::drivers::protocol::Capabilities;
+
+    #[test]
+    fn what_is_lacking_are_capabilities() {
+        let expected = Capabilities::all_but(LACKS).unwrap();
+        assert_eq!(Librdkafka::new().can(), &expected);
     }
 }

@@ -14,17 +14,17 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::Job;
-use super::context::{Callbacks, Wiretap};
-use super::{admin, consumer, producer};
-use crate::drivers::Refusal;
-use crate::drivers::protocol::{Op, Place, Settings};
+use super::context::Callbacks;
+use super::{admin, consumer, producer, settings, transactions};
+use crate::drivers::protocol::{Begin, Op, Place, Settings};
+use crate::drivers::{Refusal, Words};
 
 /// How long one blocking call of librdkafka may take.
 pub(super) const CALL: Duration = Duration::from_secs(15);
 
 /// One session's clients.
 pub(super) struct Worker {
-    bootstrap: String,
+    begin: Begin,
     /// Where the futures of admin calls are driven.
     runtime: Handle,
     callbacks: Callbacks,
@@ -34,11 +34,11 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    pub(super) fn new(bootstrap: String, runtime: Handle, tap: Wiretap) -> Self {
+    pub(super) fn new(begin: Begin, runtime: Handle, words: Words) -> Self {
         Self {
-            bootstrap,
+            begin,
             runtime,
-            callbacks: Callbacks::new(tap),
+            callbacks: Callbacks::new(words),
             producer: None,
             consumer: None,
             admin: None,
@@ -48,18 +48,15 @@ impl Worker {
     /// Serves until the session is dropped.
     pub(super) fn serve(mut self, jobs: &mpsc::Receiver<Job>) {
         while let Ok((op, answer)) = jobs.recv() {
-            let result = serde_json::from_value::<Op>(op)
-                .map_err(|error| local(format!("not an operation: {error}")))
-                .and_then(|op| self.perform(op));
             // A check that ran out of time does not hear it.
-            let _ = answer.send(result);
+            let _ = answer.send(self.perform(op));
         }
     }
 
     fn perform(&mut self, op: Op) -> Result<Value, Refusal> {
         match op {
-            Op::OpenProducer { config } => {
-                self.producer = Some(self.client(&config)?);
+            Op::OpenProducer { settings } => {
+                self.producer = Some(self.client(&settings)?);
                 nothing()
             }
             Op::Produce {
@@ -91,9 +88,21 @@ impl Worker {
                     ms(timeout_ms),
                 )?)
             }
-            Op::OpenConsumer { config } => {
-                self.consumer = Some(self.client(&config)?);
+            Op::OpenConsumer { settings } => {
+                self.consumer = Some(self.client(&settings)?);
                 nothing()
+            }
+            Op::CloseProducer => {
+                self.producer = None;
+                nothing()
+            }
+            Op::InitTransactions
+            | Op::BeginTransaction
+            | Op::SendOffsets { .. }
+            | Op::CommitTransaction
+            | Op::AbortTransaction => {
+                let producer = open(self.producer.as_ref(), "producer")?;
+                transactions::perform(producer, self.consumer.as_ref(), &op)
             }
             Op::CloseConsumer => {
                 self.consumer = None;
@@ -129,29 +138,35 @@ impl Worker {
                 let consumer = open(self.consumer.as_ref(), "consumer")?;
                 consumer::perform(consumer, op)
             }
+            Op::ListOffsets { .. }
+            | Op::ChangeTopicConfig { .. }
+            | Op::GroupOffsets { .. }
+            | Op::AlterGroupOffsets { .. }
+            | Op::DeleteGroupOffsets { .. }
+            | Op::DescribeCluster
+            | Op::DescribeLogDirs { .. } => Err(Refusal::unable(op.name())),
         }
     }
 
-    /// A client of this session with `config` over what every client here gets.
+    /// A client of this session with `settings` over what every client here gets.
     fn client<T: rdkafka::config::FromClientConfigAndContext<Callbacks>>(
         &self,
-        config: &Settings,
+        settings: &Settings,
     ) -> Result<T, Refusal> {
-        let mut all = ClientConfig::new();
-        all.set("bootstrap.servers", &self.bootstrap)
-            // Where the wiretap listens.
-            .set("debug", "protocol")
-            .set_log_level(RDKafkaLogLevel::Debug);
-        for (name, value) in config {
-            all.set(name, value);
-        }
-        all.create_with_context(self.callbacks.clone())
+        let mut config = ClientConfig::new();
+        config
+            .set("bootstrap.servers", &self.begin.bootstrap)
+            .set("client.id", &self.begin.client_id)
+            .set_log_level(RDKafkaLogLevel::Warning);
+        settings::apply(settings, &mut config);
+        config
+            .create_with_context(self.callbacks.clone())
             .map_err(refusal)
     }
 
     fn admin(&mut self) -> Result<&AdminClient<Callbacks>, Refusal> {
         if self.admin.is_none() {
-            self.admin = Some(self.client(&Settings::new())?);
+            self.admin = Some(self.client(&Settings::default())?);
         }
         open(self.admin.as_ref(), "admin client")
     }
@@ -163,17 +178,14 @@ fn open<'a, T>(client: Option<&'a T>, what: &str) -> Result<&'a T, Refusal> {
 
 /// A refusal of the driver itself.
 pub(super) fn local(message: impl Into<String>) -> Refusal {
-    Refusal {
-        code: None,
-        message: message.into(),
-    }
+    Refusal::failed(message)
 }
 
 /// librdkafka's error, with Kafka's name of the code where the broker gave one.
 pub(super) fn refusal(error: KafkaError) -> Refusal {
     Refusal {
         code: error.rdkafka_error_code().and_then(code_name),
-        message: error.to_string(),
+        ..Refusal::failed(error.to_string())
     }
 }
 
@@ -197,7 +209,7 @@ pub(super) const fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// A list of librdkafka as sorted places. An unset offset is −1001, as librdkafka has it.
+/// A list of librdkafka as sorted places. An unset offset is −1.
 pub(super) fn places(list: &TopicPartitionList) -> Vec<Place> {
     let mut places: Vec<Place> = list
         .elements()
@@ -205,7 +217,10 @@ pub(super) fn places(list: &TopicPartitionList) -> Vec<Place> {
         .map(|element| Place {
             topic: element.topic().to_owned(),
             partition: element.partition(),
-            offset: element.offset().to_raw().unwrap_or(i64::MIN),
+            offset: match element.offset() {
+                Offset::Invalid => -1,
+                offset => offset.to_raw().unwrap_or(i64::MIN),
+            },
             metadata: element.metadata().to_owned(),
         })
         .collect();
