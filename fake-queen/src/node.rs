@@ -62,8 +62,8 @@ impl Node {
             host,
             engine,
             storage: place,
+            faults: options.faults.clone(),
             options,
-            faults: Faults::default(),
         }))
     }
 }

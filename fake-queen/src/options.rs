@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::faults::Faults;
 use crate::store::Backend;
 
 /// The release whose behaviour is shown (contract section 11).
@@ -101,6 +102,8 @@ pub struct Options {
     pub store_cache_bytes: usize,
     /// `POST /fake/faults` is served.
     pub faults_route: bool,
+    /// The rules in force. A clone kept by the caller outlives this Queen, and its counts with it.
+    pub faults: Faults,
 }
 
 impl Default for Options {
@@ -119,6 +122,7 @@ impl Default for Options {
             segment_cache_bytes: 16 << 20,
             store_cache_bytes: 8 << 20,
             faults_route: false,
+            faults: Faults::default(),
         }
     }
 }

@@ -62,6 +62,11 @@ impl Disk {
         }
     }
 
+    /// Kills the program that has it open: what it wrote stays, what it still writes goes nowhere.
+    pub fn kill(&self) {
+        self.lock().handle += 1;
+    }
+
     /// Cuts the power: open handles fail, what was synced stays, and of the rest each change stays
     /// or goes as the coin falls, for disks reorder. What a dying program still writes goes nowhere.
     pub fn cut_power(&self, numbers: &mut Numbers) {
@@ -183,6 +188,16 @@ mod tests {
             }
         }
         assert!(kept > 0 && lost > 0, "{kept} kept, {lost} lost");
+    }
+
+    #[test]
+    fn a_killed_program_leaves_what_it_wrote() {
+        let disk = Disk::new();
+        let handle = disk.open();
+        handle.write(0, b"ab").unwrap();
+        disk.kill();
+        assert!(handle.write(0, b"late").is_err());
+        assert_eq!(contents(&disk), b"ab");
     }
 
     #[test]

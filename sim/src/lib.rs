@@ -13,6 +13,7 @@ pub mod disk;
 pub mod explore;
 pub mod history;
 pub mod machine;
+pub mod relay;
 pub mod run;
 pub mod scenario;
 pub mod schedule;

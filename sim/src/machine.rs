@@ -1,6 +1,9 @@
 //! `host` bound to the simulated world: turmoil's network, simulated time, numbers from the seed.
-//! Blocking work runs in place. Touches nothing of the real machine.
+//! Blocking work runs in place. A machine can be frozen, and its requests late. Touches nothing of
+//! the real machine.
 
+mod gate;
+mod late;
 mod net;
 mod sockets;
 
@@ -9,11 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use host::blocking::Blocking;
 use host::{Clock, Entropy, Host, Monotonic, WallTime};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::seed::Numbers;
 use crate::trace::{self, Node, Trace};
 
+pub use gate::Freeze;
+use gate::Gate;
+pub use late::Late;
 pub use sockets::Kernel;
 use sockets::Sockets;
 
@@ -31,17 +38,35 @@ struct Inner {
     entropy: Mutex<Numbers>,
     wall_offset_ms: AtomicI64,
     sockets: Sockets,
+    gate: Gate,
+    /// Rings when a freeze ends.
+    thawed: Notify,
+    /// Requests that wait; only clients have them.
+    late: Option<Late>,
     trace: Trace,
 }
 
 impl Machine {
     /// The machine `node` of the world with `seed`.
     pub fn new(node: Node, seed: u64, trace: Trace) -> Self {
+        Self::build(node, Numbers::new(seed, node.name()), None, trace)
+    }
+
+    /// What the client `name` runs on: one of the machines behind the one address of `node`.
+    pub fn client(node: Node, name: &str, seed: u64, late: Late, trace: Trace) -> Self {
+        let numbers = Numbers::new(seed, &format!("{node}/{name}"));
+        Self::build(node, numbers, Some(late), trace)
+    }
+
+    fn build(node: Node, numbers: Numbers, late: Option<Late>, trace: Trace) -> Self {
         Self(Arc::new(Inner {
             node,
-            entropy: Mutex::new(Numbers::new(seed, node.name())),
+            entropy: Mutex::new(numbers),
             wall_offset_ms: AtomicI64::new(0),
             sockets: Sockets::default(),
+            gate: Gate::default(),
+            thawed: Notify::new(),
+            late,
             trace,
         }))
     }
@@ -49,6 +74,7 @@ impl Machine {
     /// The host of a program that starts now. Call it on the machine's own runtime: monotonic time
     /// begins here.
     pub fn boot(&self) -> Host {
+        tokio::spawn(self.clone().reap());
         Host {
             net: Arc::new(net::SimNet::new(self.clone())),
             clock: Arc::new(SimClock {
@@ -66,9 +92,30 @@ impl Machine {
         Kernel::new(self.clone())
     }
 
+    /// Closes what a frozen program dropped, once it thaws.
+    async fn reap(self) {
+        loop {
+            self.0.thawed.notified().await;
+            self.0.sockets.close();
+        }
+    }
+
     /// The program is about to be killed: its sockets are left to the [`Kernel`].
     pub fn dies(&self) {
         self.0.sockets.keep();
+        self.0.gate.reset();
+    }
+
+    /// Nothing goes in or out of the machine's sockets from now on. They stay open.
+    pub fn freeze(&self) -> Freeze {
+        self.0.gate.shut()
+    }
+
+    /// Ends `freeze`, unless it was ended by a restart, or overtaken by another.
+    pub fn thaw(&self, freeze: Freeze) {
+        if self.0.gate.end(freeze) {
+            self.0.thawed.notify_one();
+        }
     }
 
     /// Moves the wall clock by `by_ms`, forward or back.

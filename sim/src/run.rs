@@ -107,7 +107,14 @@ pub fn execute(scenario: &'static Scenario, seed: u64, schedule: &[Step]) -> Out
     let trace = Trace::default();
     let recorder = Recorder::new(trace.clone());
     let workload = scenario.workload(seed, recorder.clone());
-    let mut world = World::new(&scenario.world(seed), trace.clone(), workload);
+    let mut world = World::new(
+        &scenario.world(seed),
+        trace.clone(),
+        recorder.clone(),
+        workload,
+        None,
+    )
+    .expect("scenarios describe worlds that can be");
     let heal_at = Duration::from_millis(scenario.rules.heal_at_ms);
     let ending = world.run(schedule, heal_at, scenario.patience);
     let simulated = world.elapsed();

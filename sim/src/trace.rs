@@ -10,21 +10,41 @@ use std::time::Duration;
 pub enum Node {
     /// Every client, each a task.
     Clients,
+    /// Clients that mean no good, on a machine of their own.
+    Strangers,
     /// The facade.
     Facade,
+    /// The second facade, where there are several.
+    Facade2,
+    /// The third.
+    Facade3,
+    /// The HTTP relay between facades and Queen.
+    Relay,
     /// Queen.
     Queen,
 }
 
 impl Node {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Clients, Self::Facade, Self::Queen];
+    pub const ALL: [Self; 7] = [
+        Self::Clients,
+        Self::Strangers,
+        Self::Facade,
+        Self::Facade2,
+        Self::Facade3,
+        Self::Relay,
+        Self::Queen,
+    ];
 
     /// Its name in the simulated network.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Clients => "clients",
+            Self::Strangers => "strangers",
             Self::Facade => "facade",
+            Self::Facade2 => "facade-2",
+            Self::Facade3 => "facade-3",
+            Self::Relay => "relay",
             Self::Queen => "queen",
         }
     }
@@ -59,7 +79,7 @@ impl Trace {
     /// Notes what the world itself does `at` a time: faults come from outside every machine.
     pub fn note_at(&self, at: Duration, who: &str, what: fmt::Arguments<'_>) {
         let line = format!(
-            "{:>7}.{:03} {who:<7} {what}",
+            "{:>7}.{:03} {who:<9} {what}",
             at.as_millis(),
             at.subsec_micros() % 1000
         );

@@ -172,6 +172,14 @@ impl Faults {
         self.lock().push(Armed { rule, seen: 0 });
     }
 
+    /// Removes the oldest rule in force that is equal to `rule`.
+    pub fn remove(&self, rule: &Rule) {
+        let mut armed = self.lock();
+        if let Some(at) = armed.iter().position(|armed| armed.rule == *rule) {
+            armed.remove(at);
+        }
+    }
+
     /// Removes all rules.
     pub fn clear(&self) {
         self.lock().clear();
@@ -333,6 +341,12 @@ mod tests {
             .map(|route| faults.strike(route, b"").drop_after())
             .collect();
         assert_eq!(struck, [false, false, true, true, false]);
+        let rule = Rule::always("push", Effect::DropBefore);
+        faults.add(rule.clone());
+        assert!(faults.strike("push", b"").drop_before());
+        faults.remove(&rule);
+        assert!(!faults.strike("push", b"").drop_before());
+        assert_eq!(faults.rules().len(), 1, "the other stays");
         faults.clear();
         assert!(!faults.strike("push", b"").drop_after());
     }

@@ -4,15 +4,17 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::{BoxStream, Listener, Net, Stream};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::runtime::Handle;
 use turmoil::net::{TcpListener, TcpStream};
 
 use super::Machine;
+use super::late::{Late, Outgoing};
 use crate::trace::Node;
 
 /// The network as one machine sees it.
@@ -27,14 +29,20 @@ impl SimNet {
         Self { machine }
     }
 
-    fn stream(&self, stream: TcpStream) -> io::Result<BoxStream> {
+    fn stream(&self, stream: TcpStream, late: Option<Late>) -> io::Result<BoxStream> {
         let (peer, local) = (stream.peer_addr()?, stream.local_addr()?);
-        Ok(Box::new(SimStream {
+        let socket = Socket {
             number: self.machine.0.sockets.number(),
             stream: Some(stream),
             peer,
             local,
             machine: self.machine.clone(),
+        };
+        Ok(Box::new(SimStream {
+            socket: Some(socket),
+            outgoing: late.map(Outgoing::new),
+            peer,
+            local,
         }))
     }
 }
@@ -81,8 +89,10 @@ impl Net for SimNet {
 
     fn connect<'a>(&'a self, host: &'a str, port: u16) -> BoxFuture<'a, io::Result<BoxStream>> {
         async move {
+            let Machine(machine) = &self.machine;
+            machine.gate.open().await;
             let stream = TcpStream::connect((host, port)).await?;
-            self.stream(stream)
+            self.stream(stream, machine.late.clone())
         }
         .boxed()
     }
@@ -97,8 +107,11 @@ struct SimListener {
 impl Listener for SimListener {
     fn accept(&mut self) -> BoxFuture<'_, io::Result<BoxStream>> {
         async {
+            let gate = &self.net.machine.0.gate;
+            gate.open().await;
             let (stream, _) = self.listener.accept().await?;
-            self.net.stream(stream)
+            gate.open().await;
+            self.net.stream(stream, None)
         }
         .boxed()
     }
@@ -108,7 +121,8 @@ impl Listener for SimListener {
     }
 }
 
-struct SimStream {
+/// An open socket of a machine.
+struct Socket {
     number: u64,
     /// Gone only while it is dropped.
     stream: Option<TcpStream>,
@@ -117,17 +131,99 @@ struct SimStream {
     machine: Machine,
 }
 
-impl SimStream {
-    fn open(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+impl Socket {
+    /// The stream, while the machine isn't frozen.
+    fn open(&mut self, cx: &Context<'_>) -> Poll<io::Result<Pin<&mut TcpStream>>> {
+        ready!(self.machine.0.gate.poll_open(cx));
         let stream = self.stream.as_mut();
-        Ok(Pin::new(stream.ok_or(io::ErrorKind::NotConnected)?))
+        Poll::Ready(
+            stream
+                .map(Pin::new)
+                .ok_or(io::ErrorKind::NotConnected.into()),
+        )
+    }
+}
+
+impl Drop for Socket {
+    fn drop(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            let Machine(machine) = &self.machine;
+            machine
+                .sockets
+                .dropped(self.number, stream, machine.gate.is_shut());
+        }
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        ready!(self.open(cx))?.poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = ready!(self.open(cx))?.poll_write(cx, buf);
+        if let Poll::Ready(Ok(bytes)) = written {
+            let (port, peer) = (self.local.port(), named(self.peer));
+            let to = format_args!(":{port} {peer}");
+            let Machine(machine) = &self.machine;
+            machine.trace.sent(machine.node, to, &buf[..bytes]);
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.open(cx))?.poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.open(cx))?.poll_shutdown(cx)
+    }
+}
+
+/// A socket, and what its program has written that is still to go out.
+struct SimStream {
+    /// Gone only while it is dropped.
+    socket: Option<Socket>,
+    outgoing: Option<Outgoing>,
+    peer: SocketAddr,
+    local: SocketAddr,
+}
+
+impl SimStream {
+    fn socket(&mut self) -> io::Result<Pin<&mut Socket>> {
+        let socket = self.socket.as_mut().map(Pin::new);
+        socket.ok_or(io::ErrorKind::NotConnected.into())
+    }
+
+    /// Sends what is due. Pending while anything waits.
+    fn pump(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let (Some(outgoing), Some(socket)) = (&mut self.outgoing, &mut self.socket) else {
+            return Poll::Ready(Ok(()));
+        };
+        outgoing.poll(cx, |cx, bytes| Pin::new(&mut *socket).poll_write(cx, bytes))
     }
 }
 
 impl Drop for SimStream {
     fn drop(&mut self) {
-        if let Some(stream) = self.stream.take() {
-            self.machine.0.sockets.dropped(self.number, stream);
+        let (Some(socket), Some(outgoing)) = (self.socket.take(), self.outgoing.take()) else {
+            return;
+        };
+        // What was written before a close arrives, as it does from a kernel's buffers.
+        if !outgoing.is_empty()
+            && let Ok(runtime) = Handle::try_current()
+        {
+            runtime.spawn(outgoing.linger(socket));
         }
     }
 }
@@ -148,7 +244,10 @@ impl AsyncRead for SimStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.open()?.poll_read(cx, buf)
+        if let Poll::Ready(Err(error)) = self.pump(cx) {
+            return Poll::Ready(Err(error));
+        }
+        self.socket()?.poll_read(cx, buf)
     }
 }
 
@@ -158,12 +257,21 @@ impl AsyncWrite for SimStream {
         cx: &mut Context<'_>,
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = self.open()?.poll_write(cx, buf);
-        if let Poll::Ready(Ok(bytes)) = written {
-            let (port, peer) = (self.local.port(), named(self.peer));
-            let to = format_args!(":{port} {peer}");
-            let Machine(machine) = &self.machine;
-            machine.trace.sent(machine.node, to, &buf[..bytes]);
+        if let Poll::Ready(Err(error)) = self.pump(cx) {
+            return Poll::Ready(Err(error));
+        }
+        if let Some(taken) = self
+            .outgoing
+            .as_mut()
+            .and_then(|outgoing| outgoing.take(buf))
+        {
+            // Starts the clock of what was taken.
+            let _ = self.pump(cx);
+            return Poll::Ready(Ok(taken));
+        }
+        let written = self.socket()?.poll_write(cx, buf);
+        if let (Some(outgoing), Poll::Ready(Ok(bytes))) = (&mut self.outgoing, &written) {
+            outgoing.passed(*bytes);
         }
         written
     }
@@ -183,10 +291,15 @@ impl AsyncWrite for SimStream {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.open()?.poll_flush(cx)
+        // What is late is out of the program's hands.
+        if let Poll::Ready(Err(error)) = self.pump(cx) {
+            return Poll::Ready(Err(error));
+        }
+        self.socket()?.poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.open()?.poll_shutdown(cx)
+        ready!(self.pump(cx))?;
+        self.socket()?.poll_shutdown(cx)
     }
 }

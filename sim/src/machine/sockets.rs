@@ -40,15 +40,16 @@ impl Sockets {
         self.lock().dying = true;
     }
 
-    /// A socket is dropped: closed now, or kept.
-    pub(super) fn dropped(&self, number: u64, stream: TcpStream) {
+    /// A socket is dropped: closed now, or kept when its machine is `frozen` or dying.
+    pub(super) fn dropped(&self, number: u64, stream: TcpStream, frozen: bool) {
         let mut inner = self.lock();
-        if inner.dying {
+        if inner.dying || frozen {
             inner.kept.insert(number, stream);
         }
     }
 
-    fn close(&self) {
+    /// Closes what is kept.
+    pub(super) fn close(&self) {
         let mut inner = self.lock();
         inner.dying = false;
         let kept = std::mem::take(&mut inner.kept);

@@ -6,7 +6,7 @@ use sim::explore::explore;
 use sim::history::{Event, Reply};
 use sim::run::{Outcome, Run, execute};
 use sim::scenario::{self, Scenario};
-use sim::schedule::{Fault, Link, Lost, Server, Step};
+use sim::schedule::{Fault, Link, Lost, Server, Step, Unsynced};
 
 pub const EXACTLY_ONCE: &str = "acknowledged-is-there-once";
 
@@ -29,10 +29,34 @@ pub fn everything() -> Vec<Step> {
     let (facade, queen) = (Server::Facade, Server::Queen);
     let (front, back) = (Link::ClientsFacade, Link::FacadeQueen);
     vec![
-        step(700, Fault::Crash { node: facade }),
-        step(1_000, Fault::Bounce { node: facade }),
-        step(1_600, Fault::Crash { node: queen }),
-        step(2_000, Fault::Bounce { node: queen }),
+        step(
+            700,
+            Fault::Crash {
+                node: facade,
+                unsynced: Unsynced::Lost,
+            },
+        ),
+        step(
+            1_000,
+            Fault::Bounce {
+                node: facade,
+                unsynced: Unsynced::Lost,
+            },
+        ),
+        step(
+            1_600,
+            Fault::Crash {
+                node: queen,
+                unsynced: Unsynced::Lost,
+            },
+        ),
+        step(
+            2_000,
+            Fault::Bounce {
+                node: queen,
+                unsynced: Unsynced::Lost,
+            },
+        ),
         step(
             2_600,
             Fault::Partition {
@@ -59,10 +83,28 @@ pub fn everything() -> Vec<Step> {
         ),
         step(5_000, Fault::Repair { link: front }),
         step(5_600, Fault::Hold { link: back }),
-        step(5_700, Fault::Bounce { node: facade }),
+        step(
+            5_700,
+            Fault::Bounce {
+                node: facade,
+                unsynced: Unsynced::Lost,
+            },
+        ),
         step(6_400, Fault::Release { link: back }),
-        step(6_600, Fault::Bounce { node: queen }),
-        step(6_600, Fault::Bounce { node: facade }),
+        step(
+            6_600,
+            Fault::Bounce {
+                node: queen,
+                unsynced: Unsynced::Lost,
+            },
+        ),
+        step(
+            6_600,
+            Fault::Bounce {
+                node: facade,
+                unsynced: Unsynced::Lost,
+            },
+        ),
     ]
 }
 
@@ -118,6 +160,7 @@ fn a_machine_without_power_answers_nobody() {
         10,
         Fault::Crash {
             node: Server::Queen,
+            unsynced: Unsynced::Lost,
         },
     )];
     let outcome = execute(named(EXACTLY_ONCE), 3, &crash);

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use futures::FutureExt;
-use host::Host;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -11,10 +10,10 @@ use crate::client::producer::{Plan, Producer};
 use crate::client::reader::Reader;
 use crate::client::{Client, Profile, profile};
 use crate::history::{Anomaly, Promise, Recorder};
-use crate::schedule::Rules;
+use crate::schedule::{ANY, Hop, Kind, Link, Rules, Server};
 use crate::seed::Numbers;
 use crate::trace::Node;
-use crate::world::{Description, KAFKA_PORT, Workload};
+use crate::world::{Clients, Description, KAFKA_PORT, Workload};
 
 /// Producers, and a reader that follows them.
 #[derive(Debug)]
@@ -50,6 +49,13 @@ const RULES: Rules = Rules {
     heal_at_ms: 8_000,
     max_steps: 8,
     max_wall_jump_ms: 600_000,
+    max_lasting_ms: 4_000,
+    kinds: ANY,
+    servers: &[Server::Facade, Server::Queen],
+    links: &[Link::ClientsFacade, Link::FacadeQueen],
+    hops: &[Hop::Queen],
+    clients: &[],
+    apis: &[],
 };
 
 const EXACTLY_ONCE: Scenario = Scenario {
@@ -72,6 +78,14 @@ const EXACTLY_ONCE: Scenario = Scenario {
 const PLANTED: Scenario = Scenario {
     rules: Rules {
         heal_at_ms: 4_000,
+        kinds: &[
+            (2, Kind::Crash),
+            (4, Kind::Bounce),
+            (3, Kind::Partition),
+            (4, Kind::Repair),
+            (3, Kind::Hold),
+            (4, Kind::Release),
+        ],
         ..RULES
     },
     batches: 30,
@@ -109,17 +123,18 @@ impl Scenario {
             seed,
             partitions: self.partitions,
             lying_syncs: self.lying_syncs,
+            ..Description::default()
         }
     }
 
     /// What its clients do.
     pub fn workload(&'static self, seed: u64, recorder: Recorder) -> Workload {
-        Box::new(move |host, healed| self.clients(seed, host, recorder, healed).boxed())
+        Box::new(move |clients, healed| self.clients(seed, clients, recorder, healed).boxed())
     }
 
-    fn client(&self, id: String, host: &Host, recorder: &Recorder) -> Client {
+    fn client(&self, id: String, clients: &Clients, recorder: &Recorder) -> Client {
         Client {
-            host: host.clone(),
+            host: clients.host(&id),
             profile: self.profile,
             id: id.into(),
             bootstrap: (Node::Facade.name().to_owned(), KAFKA_PORT),
@@ -130,7 +145,7 @@ impl Scenario {
     async fn clients(
         &self,
         seed: u64,
-        host: Host,
+        clients: Clients,
         recorder: Recorder,
         mut healed: watch::Receiver<bool>,
     ) {
@@ -149,11 +164,11 @@ impl Scenario {
                 promises: self.promises,
                 within: self.patience,
             };
-            let client = self.client(id, &host, &recorder);
+            let client = self.client(id, &clients, &recorder);
             producers.spawn(Producer::new(client, plan, pace).run());
         }
         let reader = |id: &str| {
-            let client = self.client(id.to_owned(), &host, &recorder);
+            let client = self.client(id.to_owned(), &clients, &recorder);
             Reader::new(client, TOPIC, self.partitions)
         };
         let following = tokio::spawn(reader("follower").follow());
