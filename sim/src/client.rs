@@ -1,21 +1,31 @@
 //! Kafka clients over `host`: they know the protocol's bytes and the simulated time, and nothing of
 //! the servers. What they ask and hear goes into the history.
+//!
+//! A [`Client`] is who somebody is; [`producer::Producer`], [`consumer::Consumer`] and
+//! [`admin::Admin`] are what one does. How they behave where libraries differ is a [`Profile`].
 
+mod api;
+pub mod backoff;
+pub mod cluster;
 mod connection;
+pub mod consumer;
+pub mod partitioner;
 pub mod producer;
 pub mod profile;
 pub mod reader;
+mod records;
 
-use host::Host;
-use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
-use kafka_protocol::messages::{MetadataRequest, TopicName};
+use std::time::Duration;
+
+use host::{Host, Monotonic};
+use kafka_protocol::messages::TopicName;
 use kafka_protocol::protocol::StrBytes;
-use kafka_wire::ErrorCode;
+use kafka_wire::{ApiKey, ErrorCode};
 
 pub use connection::{CallError, Connection, Ticket};
 pub use profile::Profile;
 
-use crate::history::{Event, Name, Recorder};
+use crate::history::{Event, Name, Promise, Recorder};
 
 /// What one client is.
 #[derive(Clone, Debug)]
@@ -33,60 +43,109 @@ pub struct Client {
 }
 
 impl Client {
-    /// A connection to the leader of `topic`, which is created when it is missing, through the
-    /// bootstrap server and the address that this one names.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError`]; the next try may succeed.
-    pub async fn leader(&self, topic: &str) -> Result<Connection, CallError> {
-        let mut connection = Connection::open(self, &self.bootstrap).await?;
-        let asked = MetadataRequestTopic::default().with_name(Some(topic_name(topic)));
-        let request = MetadataRequest::default()
-            .with_topics(Some(vec![asked]))
-            .with_allow_auto_topic_creation(true);
-        let response = connection.call(&request).await?;
-        let described = response.topics.first();
-        let described = described.ok_or_else(|| CallError::malformed("no topic in Metadata"))?;
-        refused(described.error_code)?;
-        let leader = described
-            .partitions
-            .first()
-            .map(|partition| partition.leader_id);
-        let broker = response
-            .brokers
-            .iter()
-            .find(|broker| Some(broker.node_id) == leader)
-            .ok_or_else(|| CallError::malformed("no leader in Metadata"))?;
-        let port = u16::try_from(broker.port)
-            .map_err(|_| CallError::malformed("a port that is none in Metadata"))?;
-        let address = (broker.host.to_string(), port);
-        if address == self.bootstrap {
-            return Ok(connection);
+    /// Says in the history what this is and what may be demanded of it.
+    pub fn introduce(&self, mut promises: Vec<Promise>) {
+        if self.profile.obeys_throttle {
+            promises.push(Promise::ObeysThrottle);
         }
-        Connection::open(self, &address).await
+        self.record(Event::Client {
+            profile: self.profile.name.into(),
+            promises,
+        });
+    }
+
+    /// Records what it did or saw.
+    pub fn record(&self, event: Event) {
+        self.recorder.record(&self.id, event);
     }
 
     /// Says in the trace, and where it is the server's fault in the history, what went wrong.
     pub fn lament(&self, error: &CallError) {
-        self.recorder
-            .note(self.id.as_str(), format_args!("! {error}"));
+        self.note(format_args!("! {error}"));
         if let CallError::Malformed(what) = error {
-            let what = what.clone();
-            self.recorder.record(&self.id, Event::Malformed { what });
+            self.record(Event::Malformed { what: what.clone() });
         }
+    }
+
+    fn note(&self, what: std::fmt::Arguments<'_>) {
+        self.recorder.note(self.id.as_str(), what);
+    }
+
+    fn now(&self) -> Monotonic {
+        self.host.clock.monotonic()
+    }
+
+    fn wall_ms(&self) -> i64 {
+        self.host.clock.wall().epoch_ms()
+    }
+
+    /// A request is about to be written.
+    fn asked(&self, connection: u64, (key, version): (ApiKey, i16), correlation: i32) {
+        self.note(format_args!(
+            "? {key} v{version} #{correlation} on {connection}"
+        ));
+        self.record(Event::Asked {
+            connection,
+            api: key.0,
+            version,
+            correlation,
+        });
+    }
+
+    /// A good answer came.
+    fn answered(
+        &self,
+        connection: u64,
+        (key, version): (ApiKey, i16),
+        correlation: i32,
+        throttle: Duration,
+    ) {
+        self.note(format_args!(
+            "= {key} v{version} #{correlation} on {connection}"
+        ));
+        self.record(Event::Answered {
+            connection,
+            api: key.0,
+            version,
+            correlation,
+            throttle_ms: u32::try_from(throttle.as_millis()).unwrap_or(u32::MAX),
+        });
+    }
+
+    /// Waits as long as the profile does after so many failures in a row.
+    async fn back_off(&self, failures: u32) {
+        let wait = self
+            .profile
+            .retry
+            .after(failures, self.host.entropy.as_ref());
+        tokio::time::sleep(wait).await;
     }
 }
 
 /// The wire's type of a topic's name.
-fn topic_name(topic: &str) -> TopicName {
-    TopicName(StrBytes::from_string(topic.to_owned()))
+fn topic_name(topic: &Name) -> TopicName {
+    TopicName(StrBytes::from_string(topic.as_str().to_owned()))
+}
+
+/// A name off the wire.
+fn name(text: &StrBytes) -> Name {
+    Name::from(text.as_str())
+}
+
+/// A number of milliseconds as the wire has it.
+fn millis(duration: Duration) -> i32 {
+    i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
+}
+
+/// The code, if it is one.
+fn error_code(code: i16) -> Result<ErrorCode, CallError> {
+    ErrorCode::from_code(code)
+        .ok_or_else(|| CallError::malformed(format!("unknown error code {code}")))
 }
 
 fn refused(code: i16) -> Result<(), CallError> {
-    match ErrorCode::from_code(code) {
-        Some(ErrorCode::None) => Ok(()),
-        Some(code) => Err(CallError::Refused(code)),
-        None => Err(CallError::malformed(format!("unknown error code {code}"))),
+    match error_code(code)? {
+        ErrorCode::None => Ok(()),
+        code => Err(CallError::Refused(code)),
     }
 }

@@ -1,26 +1,31 @@
 //! One connection to a broker: requests go out as they come, answers return in the same order.
 //! Every answer is proved well-formed before it is believed.
+//!
+//! Handles are cheap to clone. A request that has no answer in its time ends the connection, as it
+//! does in the libraries whose profiles there are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
-use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use host::BoxStream;
 use host::budget::{Budget, BudgetMetrics};
 use host::frame::{FrameReader, ReadError, ReadLimits};
 use kafka_protocol::messages::ApiVersionsRequest;
-use kafka_protocol::protocol::{Decodable, Request, StrBytes};
+use kafka_protocol::protocol::{Decodable, StrBytes};
 use kafka_wire::header::{ResponseHeader, put_request_header};
 use kafka_wire::walk::{self, Limits};
 use kafka_wire::{ApiKey, ErrorCode};
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, sleep_until, timeout};
 
+use super::api::Api;
 use super::{Client, refused};
-use crate::history::{Event, Recorder};
 
 /// The largest answer read.
 const MAX_FRAME_BYTES: u32 = 16 << 20;
@@ -30,7 +35,7 @@ const NEVER: Duration = Duration::from_secs(24 * 3600);
 /// Why a call has no good answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// No connection.
+    /// No connection: nothing was asked.
     #[error("cannot connect: {0}")]
     Connect(io::ErrorKind),
     /// The connection ended. Whether the request was carried out is unknown.
@@ -42,6 +47,12 @@ pub enum CallError {
     /// Answered with an error.
     #[error("refused: {0:?}")]
     Refused(ErrorCode),
+    /// The broker offers no version of the API that the client speaks: nothing was asked.
+    #[error("{0} is not offered")]
+    NotOffered(ApiKey),
+    /// Nobody to ask: no broker with this number is known.
+    #[error("broker {0} is unknown")]
+    NoBroker(i32),
     /// The answer isn't Kafka's protocol, or not what was asked for.
     #[error("malformed: {0}")]
     Malformed(String),
@@ -51,45 +62,177 @@ impl CallError {
     pub(super) fn malformed(what: impl Into<String>) -> Self {
         Self::Malformed(what.into())
     }
+
+    /// The broker's error code, if it said one.
+    pub const fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Refused(code) => Some(*code),
+            _ => None,
+        }
+    }
+
+    /// Whether the request certainly had no effect. A refusal by the broker is such a certainty
+    /// unless it is its own timeout.
+    pub const fn has_no_effect(&self) -> bool {
+        match self {
+            Self::Connect(_) | Self::NotOffered(_) | Self::NoBroker(_) => true,
+            Self::Refused(code) => !matches!(code, ErrorCode::RequestTimedOut),
+            Self::Lost(_) | Self::TimedOut | Self::Malformed(_) => false,
+        }
+    }
 }
 
-/// A request that was sent and whose answer is to come.
-pub struct Ticket<R> {
-    correlation_id: i32,
+/// An answer that is to come. May be dropped: the answer is then read and forgotten.
+pub struct Ticket<R: Api> {
+    key: ApiKey,
     version: i16,
-    deadline: Instant,
-    request: PhantomData<fn() -> R>,
+    answer: oneshot::Receiver<Result<R::Response, CallError>>,
 }
 
-impl<R: Request> fmt::Debug for Ticket<R> {
+impl<R: Api> fmt::Debug for Ticket<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} v{} #{}",
-            ApiKey(R::KEY),
-            self.version,
-            self.correlation_id
-        )
+        write!(f, "{} v{}", self.key, self.version)
+    }
+}
+
+impl<R: Api> Ticket<R> {
+    /// The version that was asked with.
+    pub const fn version(&self) -> i16 {
+        self.version
+    }
+
+    /// Waits for the answer. Until it is there, the wait may be dropped and begun again.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`], but no refusal: what the answer says is the caller's to judge.
+    pub async fn answer(&mut self) -> Result<R::Response, CallError> {
+        let answer = (&mut self.answer).await;
+        answer.unwrap_or_else(|_| Err(CallError::Lost("connection dropped".to_owned())))
+    }
+}
+
+/// The part of a waiting request that knows its type.
+trait Waiter: Send {
+    /// Takes the answer's frame, or why there is none. Gives the throttle time that it demands, and
+    /// whether the version expects clients to wait by themselves.
+    fn take(self: Box<Self>, frame: Result<Bytes, CallError>) -> Result<Throttle, CallError>;
+}
+
+/// What an answer says about throttling.
+#[derive(Clone, Copy, Debug, Default)]
+struct Throttle {
+    time: Duration,
+    client_waits: bool,
+}
+
+struct Typed<R: Api> {
+    version: i16,
+    correlation_id: i32,
+    answer: oneshot::Sender<Result<R::Response, CallError>>,
+}
+
+impl<R: Api> Typed<R> {
+    fn decode(&self, frame: Bytes) -> Result<R::Response, CallError> {
+        let (key, version) = (ApiKey(R::KEY), self.version);
+        let malformed =
+            |why: String| CallError::malformed(format!("answer to {key} v{version}: {why}"));
+        let header = ResponseHeader::parse(frame, key, version)
+            .map_err(|error| malformed(error.to_string()))?;
+        if header.correlation_id != self.correlation_id {
+            return Err(malformed(format!(
+                "correlation id {} for {}",
+                header.correlation_id, self.correlation_id
+            )));
+        }
+        walk::response(key, version, &header.body, &Limits::DEFAULT)
+            .map_err(|error| malformed(error.to_string()))?;
+        let mut body = header.body;
+        let response = R::Response::decode(&mut body, version)
+            .map_err(|error| malformed(error.to_string()))?;
+        if body.has_remaining() {
+            return Err(malformed(format!("{} bytes left", body.remaining())));
+        }
+        Ok(response)
+    }
+}
+
+impl<R: Api> Waiter for Typed<R> {
+    fn take(self: Box<Self>, frame: Result<Bytes, CallError>) -> Result<Throttle, CallError> {
+        let response = frame.and_then(|frame| self.decode(frame));
+        let throttle = response.as_ref().map_err(Clone::clone).map(|response| {
+            let millis = u64::try_from(R::throttle_time_ms(response)).unwrap_or(0);
+            Throttle {
+                time: Duration::from_millis(millis),
+                client_waits: self.version >= R::CLIENT_WAITS_FROM,
+            }
+        });
+        // Whoever asked may have stopped waiting.
+        let _ = self.answer.send(response);
+        throttle
+    }
+}
+
+/// A request on its way out.
+struct Outgoing {
+    frame: Bytes,
+    key: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    timeout: Duration,
+    /// `None` when no answer comes (Produce with acks 0): the sender is told when it is written.
+    waiter: Option<Box<dyn Waiter>>,
+    written: Option<oneshot::Sender<()>>,
+}
+
+/// A request that is written and has no answer yet.
+struct Awaited {
+    key: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    deadline: Instant,
+    waiter: Box<dyn Waiter>,
+}
+
+#[derive(Default)]
+struct Shared {
+    awaited: VecDeque<Awaited>,
+    muted_until: Option<Instant>,
+    closed: Option<CallError>,
+}
+
+struct Inner {
+    client: Client,
+    number: u64,
+    versions: Mutex<BTreeMap<ApiKey, i16>>,
+    next_correlation_id: Mutex<i32>,
+    outbox: mpsc::UnboundedSender<Outgoing>,
+    shared: Arc<Mutex<Shared>>,
+    task: AbortHandle,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 
 /// One connection.
-pub struct Connection {
-    reader: FrameReader<ReadHalf<BoxStream>>,
-    writer: WriteHalf<BoxStream>,
-    client: Client,
-    /// Its number in the history.
-    number: u64,
-    versions: BTreeMap<ApiKey, i16>,
-    next_correlation_id: i32,
-}
+#[derive(Clone)]
+pub struct Connection(Arc<Inner>);
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection")
-            .field("client", &self.client.id)
+            .field("client", &self.0.client.id)
+            .field("number", &self.0.number)
             .finish_non_exhaustive()
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds one of these.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Connection {
@@ -104,6 +247,230 @@ impl Connection {
             .await
             .map_err(|_| CallError::Connect(io::ErrorKind::TimedOut))?
             .map_err(|error| CallError::Connect(error.kind()))?;
+        let number = client.recorder.connection();
+        let (outbox, orders) = mpsc::unbounded_channel();
+        let shared = Arc::new(Mutex::new(Shared::default()));
+        let serving = Serving {
+            client: client.clone(),
+            number,
+            shared: Arc::clone(&shared),
+            changed: Arc::new(Notify::new()),
+        };
+        let task = tokio::spawn(serving.run(stream, orders)).abort_handle();
+        let connection = Self(Arc::new(Inner {
+            client: client.clone(),
+            number,
+            versions: Mutex::default(),
+            next_correlation_id: Mutex::new(1),
+            outbox,
+            shared,
+            task,
+        }));
+        connection.agree().await?;
+        Ok(connection)
+    }
+
+    async fn agree(&self) -> Result<(), CallError> {
+        let key = ApiKey::API_VERSIONS;
+        let profile = self.0.client.profile;
+        let mut version = profile.ceiling(key).unwrap_or(0);
+        let request = ApiVersionsRequest::default()
+            .with_client_software_name(StrBytes::from_static_str(profile.software.0))
+            .with_client_software_version(StrBytes::from_static_str(profile.software.1));
+        loop {
+            lock(&self.0.versions).insert(key, version);
+            let response = self.call(&request).await?;
+            if ErrorCode::from_code(response.error_code) == Some(ErrorCode::UnsupportedVersion)
+                && version > 0
+            {
+                // An older broker answers in version 0 and says what it speaks (KIP-511).
+                let offered = response.api_keys.iter().find(|api| api.api_key == key.0);
+                version = offered.map_or(0, |api| api.max_version.clamp(0, version - 1));
+                continue;
+            }
+            refused(response.error_code)?;
+            let mut versions = lock(&self.0.versions);
+            for api in response.api_keys {
+                let key = ApiKey(api.api_key);
+                if let Some(ceiling) = profile.ceiling(key) {
+                    let version = ceiling.min(api.max_version).min(codec_ceiling(key));
+                    if version >= api.min_version {
+                        versions.insert(key, version);
+                    }
+                }
+            }
+            return Ok(());
+        }
+    }
+
+    /// Whether requests can still be sent.
+    pub fn is_open(&self) -> bool {
+        lock(&self.0.shared).closed.is_none()
+    }
+
+    /// The client's number of it, unique in the client's life.
+    pub fn number(&self) -> u64 {
+        self.0.number
+    }
+
+    /// The version in which `key` is asked here; `None` when it isn't offered.
+    pub fn version(&self, key: ApiKey) -> Option<i16> {
+        lock(&self.0.versions).get(&key).copied()
+    }
+
+    /// Ends it. What waits for an answer hears that it is lost.
+    pub fn close(&self, why: &str) {
+        let error = CallError::Lost(why.to_owned());
+        fail_all(&self.0.shared, &error);
+        self.0.task.abort();
+    }
+
+    fn version_of<R: Api>(&self) -> Result<i16, CallError> {
+        let key = ApiKey(R::KEY);
+        self.version(key).ok_or(CallError::NotOffered(key))
+    }
+
+    fn frame<R: Api>(&self, request: &R, version: i16) -> Result<(Bytes, i32), CallError> {
+        let key = ApiKey(R::KEY);
+        let correlation_id = {
+            let mut next = lock(&self.0.next_correlation_id);
+            let taken = *next;
+            *next = next.wrapping_add(1).max(1);
+            taken
+        };
+        let mut frame = BytesMut::new();
+        frame.put_i32(0);
+        let id = Some(self.0.client.id.as_str());
+        put_request_header(&mut frame, key, version, correlation_id, id);
+        request
+            .encode(&mut frame, version)
+            .map_err(|error| CallError::malformed(format!("{key} v{version}: {error}")))?;
+        let length = i32::try_from(frame.len() - 4)
+            .map_err(|_| CallError::malformed("a request above 2 GiB"))?;
+        frame[..4].copy_from_slice(&length.to_be_bytes());
+        Ok((frame.freeze(), correlation_id))
+    }
+
+    fn post(&self, outgoing: Outgoing) -> Result<(), CallError> {
+        let posted = self.0.outbox.send(outgoing);
+        posted.map_err(|_| {
+            let closed = lock(&self.0.shared).closed.clone();
+            closed.unwrap_or_else(|| CallError::Lost("closed".to_owned()))
+        })
+    }
+
+    /// Sends `request`; its answer comes with the ticket.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`]: nothing was sent.
+    pub fn send<R: Api>(&self, request: &R) -> Result<Ticket<R>, CallError> {
+        self.send_within(request, self.0.client.profile.request_timeout, i16::MAX)
+    }
+
+    /// As [`send`](Self::send), for a request that the broker may keep longer than others, or that
+    /// must not be of a later version than `ceiling`.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`]: nothing was sent.
+    pub fn send_within<R: Api>(
+        &self,
+        request: &R,
+        timeout: Duration,
+        ceiling: i16,
+    ) -> Result<Ticket<R>, CallError> {
+        let (key, version) = (ApiKey(R::KEY), self.version_of::<R>()?.min(ceiling));
+        let (frame, correlation_id) = self.frame(request, version)?;
+        let (sender, answer) = oneshot::channel();
+        let waiter: Typed<R> = Typed {
+            version,
+            correlation_id,
+            answer: sender,
+        };
+        self.post(Outgoing {
+            frame,
+            key,
+            version,
+            correlation_id,
+            timeout,
+            waiter: Some(Box::new(waiter)),
+            written: None,
+        })?;
+        Ok(Ticket {
+            key,
+            version,
+            answer,
+        })
+    }
+
+    /// Sends a request that has no answer, and waits until it is written.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`]; whether it was sent is unknown.
+    pub async fn send_unanswered<R: Api>(
+        &self,
+        request: &R,
+        ceiling: i16,
+    ) -> Result<(), CallError> {
+        let (key, version) = (ApiKey(R::KEY), self.version_of::<R>()?.min(ceiling));
+        let (frame, correlation_id) = self.frame(request, version)?;
+        let (written, is_written) = oneshot::channel();
+        self.post(Outgoing {
+            frame,
+            key,
+            version,
+            correlation_id,
+            timeout: self.0.client.profile.request_timeout,
+            waiter: None,
+            written: Some(written),
+        })?;
+        is_written
+            .await
+            .map_err(|_| CallError::Lost("not written".to_owned()))
+    }
+
+    /// Sends `request` and waits for its answer.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError`], but no refusal.
+    pub async fn call<R: Api>(&self, request: &R) -> Result<R::Response, CallError> {
+        self.send(request)?.answer().await
+    }
+}
+
+/// The highest version that the codec writes.
+fn codec_ceiling(key: ApiKey) -> i16 {
+    let known = kafka_protocol::messages::ApiKey::try_from(key.0);
+    known.map_or(-1, |known| known.valid_versions().max)
+}
+
+/// Everything that waits hears why there is no answer.
+fn fail_all(shared: &Mutex<Shared>, error: &CallError) {
+    let awaited = {
+        let mut shared = lock(shared);
+        shared.closed.get_or_insert_with(|| error.clone());
+        std::mem::take(&mut shared.awaited)
+    };
+    for request in awaited {
+        // It is told its own error.
+        let _ = request.waiter.take(Err(error.clone()));
+    }
+}
+
+/// The task that owns the stream.
+struct Serving {
+    client: Client,
+    number: u64,
+    shared: Arc<Mutex<Shared>>,
+    /// The oldest deadline may be another one.
+    changed: Arc<Notify>,
+}
+
+impl Serving {
+    async fn run(self, stream: BoxStream, mut orders: mpsc::UnboundedReceiver<Outgoing>) {
         let (reader, writer) = tokio::io::split(stream);
         let limits = ReadLimits {
             max_frame_bytes: MAX_FRAME_BYTES,
@@ -111,149 +478,131 @@ impl Connection {
             stall: NEVER,
         };
         let budget = Budget::new(MAX_FRAME_BYTES as usize, &BudgetMetrics::default());
-        let mut connection = Self {
-            reader: FrameReader::new(reader, limits, budget),
-            writer,
-            client: client.clone(),
-            number: client.recorder.connection(),
-            versions: BTreeMap::new(),
-            next_correlation_id: 1,
+        let reader = FrameReader::new(reader, limits, budget);
+        let why = tokio::select! {
+            biased;
+            why = self.read(reader) => why,
+            why = self.write(writer, &mut orders) => why,
+            why = self.watch() => why,
         };
-        connection.agree().await?;
-        Ok(connection)
+        orders.close();
+        fail_all(&self.shared, &why);
+        while let Some(order) = orders.recv().await {
+            if let Some(waiter) = order.waiter {
+                // It is told its own error.
+                let _ = waiter.take(Err(why.clone()));
+            }
+        }
     }
 
-    fn recorder(&self) -> &Recorder {
-        &self.client.recorder
+    async fn read(&self, mut reader: FrameReader<ReadHalf<BoxStream>>) -> CallError {
+        loop {
+            let frame = match reader.next().await {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return CallError::Lost("closed".to_owned()),
+                Err(ReadError::Io(error)) => return CallError::Lost(error.kind().to_string()),
+                Err(error @ ReadError::Truncated) => return CallError::Lost(error.to_string()),
+                Err(error) => return CallError::malformed(error.to_string()),
+            };
+            let Some(first) = lock(&self.shared).awaited.pop_front() else {
+                return CallError::malformed("an answer that nobody asked for");
+            };
+            self.changed.notify_one();
+            match first.waiter.take(Ok(frame.bytes)) {
+                Ok(throttle) => {
+                    let obeys = self.client.profile.obeys_throttle && throttle.client_waits;
+                    if obeys && !throttle.time.is_zero() {
+                        lock(&self.shared).muted_until = Some(Instant::now() + throttle.time);
+                    }
+                    self.client.answered(
+                        self.number,
+                        (first.key, first.version),
+                        first.correlation_id,
+                        throttle.time,
+                    );
+                }
+                Err(error) => return error,
+            }
+        }
     }
 
-    async fn agree(&mut self) -> Result<(), CallError> {
-        let key = ApiKey::API_VERSIONS;
-        let ceiling = self.client.profile.ceiling(key).unwrap_or(0);
-        self.versions.insert(key, ceiling);
-        let request = ApiVersionsRequest::default()
-            .with_client_software_name(StrBytes::from_static_str("kastellan-sim"))
-            .with_client_software_version(StrBytes::from_static_str("1"));
-        let response = self.call(&request).await?;
-        refused(response.error_code)?;
-        for api in response.api_keys {
-            let key = ApiKey(api.api_key);
-            if let Some(ceiling) = self.client.profile.ceiling(key) {
-                let version = ceiling.min(api.max_version);
-                if version >= api.min_version {
-                    self.versions.insert(key, version);
+    async fn write(
+        &self,
+        mut writer: WriteHalf<BoxStream>,
+        orders: &mut mpsc::UnboundedReceiver<Outgoing>,
+    ) -> CallError {
+        while let Some(order) = orders.recv().await {
+            // An answer may mute it again while it waits.
+            loop {
+                let muted_until = lock(&self.shared).muted_until;
+                match muted_until.filter(|until| *until > Instant::now()) {
+                    Some(until) => sleep_until(until).await,
+                    None => break,
+                }
+            }
+            self.client.asked(
+                self.number,
+                (order.key, order.version),
+                order.correlation_id,
+            );
+            if let Some(waiter) = order.waiter {
+                lock(&self.shared).awaited.push_back(Awaited {
+                    key: order.key,
+                    version: order.version,
+                    correlation_id: order.correlation_id,
+                    deadline: Instant::now() + order.timeout,
+                    waiter,
+                });
+                self.changed.notify_one();
+            }
+            if let Err(error) = writer.write_all(&order.frame).await {
+                return CallError::Lost(error.kind().to_string());
+            }
+            if let Some(written) = order.written {
+                // Whoever asked may have stopped waiting.
+                let _ = written.send(());
+            }
+        }
+        CallError::Lost("no longer needed".to_owned())
+    }
+
+    /// Ends when an answer is overdue.
+    async fn watch(&self) -> CallError {
+        loop {
+            let next = {
+                let shared = lock(&self.shared);
+                shared.awaited.iter().map(|awaited| awaited.deadline).min()
+            };
+            match next {
+                None => self.changed.notified().await,
+                Some(deadline) if deadline <= Instant::now() => return self.overdue(),
+                Some(deadline) => {
+                    tokio::select! {
+                        biased;
+                        () = self.changed.notified() => {}
+                        () = sleep_until(deadline) => {}
+                    }
                 }
             }
         }
-        Ok(())
     }
 
-    /// Sends `request`. Its answer is to be received before those of later requests.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError`]; the connection is of no use afterwards.
-    pub async fn send<R: Request>(&mut self, request: &R) -> Result<Ticket<R>, CallError> {
-        let key = ApiKey(R::KEY);
-        let version = self.versions.get(&key).copied();
-        let version = version
-            .ok_or_else(|| CallError::malformed(format!("{key} is not offered")))?
-            .min(R::VERSIONS.max);
-        let correlation_id = self.next_correlation_id;
-        self.next_correlation_id += 1;
-        let mut frame = BytesMut::new();
-        frame.put_i32(0);
-        put_request_header(
-            &mut frame,
-            key,
-            version,
-            correlation_id,
-            Some(self.client.id.as_str()),
-        );
-        request
-            .encode(&mut frame, version)
-            .map_err(|error| CallError::malformed(format!("{key} v{version}: {error}")))?;
-        let length = i32::try_from(frame.len() - 4)
-            .map_err(|_| CallError::malformed("a request above 2 GiB"))?;
-        frame[..4].copy_from_slice(&length.to_be_bytes());
-        let ticket = Ticket {
-            correlation_id,
-            version,
-            deadline: Instant::now() + self.client.profile.request_timeout,
-            request: PhantomData,
+    /// Those whose time is up hear so; the others will hear that the connection is lost.
+    fn overdue(&self) -> CallError {
+        let now = Instant::now();
+        let overdue = {
+            let mut shared = lock(&self.shared);
+            let all = std::mem::take(&mut shared.awaited);
+            let (overdue, rest): (VecDeque<_>, VecDeque<_>) =
+                all.into_iter().partition(|awaited| awaited.deadline <= now);
+            shared.awaited = rest;
+            shared.closed = Some(CallError::TimedOut);
+            overdue
         };
-        self.recorder()
-            .note(self.client.id.as_str(), format_args!("? {ticket:?}"));
-        let asked = Event::Asked {
-            connection: self.number,
-            api: key.0,
-            version,
-            correlation: correlation_id,
-        };
-        self.recorder().record(&self.client.id, asked);
-        timeout_at(ticket.deadline, self.writer.write_all(&frame))
-            .await
-            .map_err(|_| CallError::TimedOut)?
-            .map_err(|error| CallError::Lost(error.kind().to_string()))?;
-        Ok(ticket)
-    }
-
-    /// Receives the answer to the oldest request that has none. May be dropped and called again.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError`]; the connection is of no use afterwards.
-    pub async fn receive<R: Request>(
-        &mut self,
-        ticket: &Ticket<R>,
-    ) -> Result<R::Response, CallError> {
-        let frame = timeout_at(ticket.deadline, self.reader.next())
-            .await
-            .map_err(|_| CallError::TimedOut)?
-            .map_err(|error| match error {
-                ReadError::Io(error) => CallError::Lost(error.kind().to_string()),
-                ReadError::Truncated => CallError::Lost(error.to_string()),
-                error => CallError::malformed(error.to_string()),
-            })?
-            .ok_or_else(|| CallError::Lost("closed".to_owned()))?;
-        let malformed = |why: String| CallError::malformed(format!("answer to {ticket:?}: {why}"));
-        let (key, version) = (ApiKey(R::KEY), ticket.version);
-        let header = ResponseHeader::parse(frame.bytes, key, version)
-            .map_err(|error| malformed(error.to_string()))?;
-        if header.correlation_id != ticket.correlation_id {
-            return Err(malformed(format!(
-                "correlation id {}",
-                header.correlation_id
-            )));
+        for request in overdue {
+            // It is told its own error.
+            let _ = request.waiter.take(Err(CallError::TimedOut));
         }
-        walk::response(key, version, &header.body, &Limits::DEFAULT)
-            .map_err(|error| malformed(error.to_string()))?;
-        let mut body = header.body;
-        let response = R::Response::decode(&mut body, version)
-            .map_err(|error| malformed(error.to_string()))?;
-        if body.has_remaining() {
-            return Err(malformed(format!("{} bytes left", body.remaining())));
-        }
-        self.recorder()
-            .note(self.client.id.as_str(), format_args!("= {ticket:?}"));
-        let answered = Event::Answered {
-            connection: self.number,
-            api: key.0,
-            version,
-            correlation: header.correlation_id,
-            throttle_ms: 0,
-        };
-        self.recorder().record(&self.client.id, answered);
-        Ok(response)
-    }
-
-    /// Sends `request` and receives its answer, while nothing else is in flight.
-    ///
-    /// # Errors
-    ///
-    /// [`CallError`]; the connection is of no use afterwards.
-    pub async fn call<R: Request>(&mut self, request: &R) -> Result<R::Response, CallError> {
-        let ticket = self.send(request).await?;
-        self.receive(&ticket).await
+        CallError::Lost("an answer was overdue".to_owned())
     }
 }

@@ -1,31 +1,205 @@
 //! How a client behaves where clients differ. Data only.
+//!
+//! A library's file cites where each of its values was looked up. Waits are the library's defaults,
+//! far longer than a run; [`Profile::hurried`] shortens them as an operator would, and leaves the
+//! rest of the behaviour alone.
+
+mod franz_go;
+mod java;
+mod librdkafka;
 
 use std::time::Duration;
 
 use kafka_wire::ApiKey;
 
+use super::backoff::BackoffRule;
+use super::consumer::assignor::Assignor;
+use super::partitioner::Partitioner;
+
+pub use franz_go::FRANZ_GO;
+pub use java::JAVA;
+pub use librdkafka::LIBRDKAFKA;
+
 /// The choices of one client library.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// Its name.
+    /// Its name and version.
     pub name: &'static str,
+    /// Name and version that ApiVersions tells (KIP-511).
+    pub software: (&'static str, &'static str),
     /// The highest version it speaks of the APIs it uses; others it doesn't call.
     pub ceilings: &'static [(ApiKey, i16)],
     /// How long it waits for a connection.
     pub connect_timeout: Duration,
-    /// `request.timeout.ms`: how long it waits for an answer before it drops the connection.
+    /// Between attempts to connect to one broker.
+    pub reconnect: BackoffRule,
+    /// How long it waits for an answer before it drops the connection.
     pub request_timeout: Duration,
-    /// `retry.backoff.ms`.
-    pub retry_backoff: Duration,
-    /// `max.in.flight.requests.per.connection`.
-    pub max_in_flight: usize,
-    /// `enable.idempotence`.
+    /// Between a failed request and its repetition.
+    pub retry: BackoffRule,
+    /// What it does on connections of its own; everything else of a broker shares one.
+    pub own_connections: &'static [Purpose],
+    /// Whether the connection to the bootstrap server becomes that of the broker it turns out to
+    /// be.
+    pub reuses_bootstrap: bool,
+    /// Whether it keeps quiet when a broker throttles it (KIP-219).
+    pub obeys_throttle: bool,
+    /// When it asks for Metadata.
+    pub metadata: MetadataRules,
+    /// How it writes.
+    pub producer: ProducerRules,
+    /// How it reads.
+    pub consumer: ConsumerRules,
+    /// How it is a member.
+    pub group: GroupRules,
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Purpose {
+    /// Metadata, coordinators, offsets, administration.
+    Control,
+    /// Produce.
+    Produce,
+    /// Fetch.
+    Fetch,
+    /// What a coordinator of groups or transactions is asked, but for the next.
+    Coordinator,
+    /// JoinGroup and SyncGroup, which a coordinator may keep for long.
+    Rebalance,
+}
+
+/// When Metadata is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MetadataRules {
+    /// The oldest it may get.
+    pub max_age: Duration,
+    /// Between two requests that errors cause.
+    pub min_age: Duration,
+}
+
+/// How records are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProducerRules {
+    /// Whether a batch sent again is stored once.
     pub idempotent: bool,
+    /// `acks`: 0, 1, or -1 for all.
+    pub acks: i16,
+    /// Requests without an answer on one connection.
+    pub max_in_flight: usize,
+    /// How long a batch waits for more records.
+    pub linger: Duration,
+    /// The largest batch, in bytes of keys and values.
+    pub batch_bytes: usize,
+    /// The most records of a batch.
+    pub batch_records: usize,
+    /// After so long a batch has failed.
+    pub delivery_timeout: Duration,
+    /// The request's `timeout_ms`: how long the broker may take.
+    pub ack_timeout: Duration,
+    /// How often a batch is sent again; `None` until its time is over.
+    pub retries: Option<u32>,
+    /// Which partitions share a request.
+    pub request: RequestShape,
+    /// What happens to the batches behind one that is sent again.
+    pub repetition: Repetition,
+    /// What follows when the broker misses a sequence of the first batch in flight.
+    pub desynchronised: Desynchronised,
+    /// Where records go when the application leaves it open.
+    pub partitioner: Partitioner,
+}
+
+/// Which partitions share a Produce request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestShape {
+    /// One batch of one partition.
+    OnePartition,
+    /// One batch of each partition that has one ready for the broker.
+    EveryPartition,
+}
+
+/// What happens to batches of a partition behind one that is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repetition {
+    /// Those with an identity go out again one by one, each when all before it are stored; those
+    /// that were stored are left alone.
+    OneByOne,
+    /// All go out again, whatever is answered for them, once nothing of the partition is in flight.
+    Rewind,
+    /// All that are not stored go out again, once nothing of the producer is in flight, under a
+    /// new epoch when a later batch was refused as out of order.
+    Drain,
+}
+
+/// What follows when the broker answers OUT_OF_ORDER_SEQUENCE_NUMBER or UNKNOWN_PRODUCER_ID for the
+/// first batch in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Desynchronised {
+    /// A new epoch, sequences from 0, and the batch again (KIP-360).
+    NewEpoch,
+    /// The producer is of no use any more.
+    Fatal,
+}
+
+/// How records are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConsumerRules {
     /// `fetch.max.wait.ms`.
-    pub fetch_max_wait: Duration,
+    pub max_wait: Duration,
+    /// `fetch.min.bytes`.
+    pub min_bytes: i32,
+    /// `fetch.max.bytes`.
+    pub max_bytes: i32,
+    /// `max.partition.fetch.bytes`.
+    pub partition_max_bytes: i32,
+    /// Whether it asks for fetch sessions (KIP-227).
+    pub sessions: bool,
+    /// Between a partition's error and its next fetch.
+    pub error_backoff: Duration,
+    /// `max.poll.records`; `None` for all that is there.
+    pub max_poll_records: Option<usize>,
+}
+
+/// How membership in a group is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupRules {
+    /// `partition.assignment.strategy`, in order of preference.
+    pub assignors: &'static [Assignor],
+    /// `session.timeout.ms`.
+    pub session_timeout: Duration,
+    /// JoinGroup's `rebalance_timeout_ms`.
+    pub rebalance_timeout: Duration,
+    /// `heartbeat.interval.ms`.
+    pub heartbeat_interval: Duration,
+    /// `max.poll.interval.ms`; `None` where nobody watches the application.
+    pub max_poll_interval: Option<Duration>,
+    /// Who does what in a rebalance.
+    pub rebalances: Rebalances,
+    /// `auto.commit.interval.ms`.
+    pub auto_commit_interval: Duration,
+    /// How often a commit that failed for a passing reason is sent again when the application does
+    /// not wait for it.
+    pub async_commit_retries: u32,
+}
+
+/// Who does what in a rebalance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rebalances {
+    /// All of it happens while the application polls; a thread beside it only sends heartbeats.
+    InPoll,
+    /// A thread joins and syncs; the application hears of it when it polls, and what it loses is
+    /// given up then.
+    ServedByPoll,
+    /// A thread does all of it, whatever the application does.
+    InBackground,
 }
 
 impl Profile {
+    /// Whether what is done for `purpose` has a connection of its own.
+    pub fn parts(&self, purpose: Purpose) -> bool {
+        self.own_connections.contains(&purpose)
+    }
+
     /// The highest version of `key` it speaks.
     pub fn ceiling(&self, key: ApiKey) -> Option<i16> {
         self.ceilings
@@ -33,34 +207,72 @@ impl Profile {
             .find(|(known, _)| *known == key)
             .map(|(_, version)| *version)
     }
+
+    /// The same with waits short enough that one run of twenty simulated seconds sees several of
+    /// them.
+    #[must_use]
+    pub const fn hurried(mut self) -> Self {
+        const fn millis(millis: u64) -> Duration {
+            Duration::from_millis(millis)
+        }
+        self.connect_timeout = millis(2_000);
+        self.reconnect.max = millis(400);
+        self.request_timeout = millis(3_000);
+        if self.retry.max.as_millis() > 400 {
+            self.retry.max = millis(400);
+        }
+        self.metadata.max_age = millis(10_000);
+        if self.metadata.min_age.as_millis() > 250 {
+            self.metadata.min_age = millis(250);
+        }
+        self.producer.delivery_timeout = millis(120_000);
+        self.producer.ack_timeout = millis(3_000);
+        self.consumer.max_wait = millis(500);
+        self.group.session_timeout = millis(6_000);
+        self.group.rebalance_timeout = millis(6_000);
+        self.group.heartbeat_interval = millis(500);
+        if self.group.max_poll_interval.is_some() {
+            self.group.max_poll_interval = Some(millis(6_000));
+        }
+        self.group.auto_commit_interval = millis(1_000);
+        self
+    }
+
+    /// The same without idempotence: what it sends again is stored again.
+    #[must_use]
+    pub const fn plain(mut self) -> Self {
+        self.producer.idempotent = false;
+        self
+    }
+
+    /// The same with idempotence.
+    #[must_use]
+    pub const fn idempotent(mut self) -> Self {
+        self.producer.idempotent = true;
+        if self.producer.max_in_flight > 5 {
+            // What librdkafka does with a higher `max.in.flight` by itself.
+            self.producer.max_in_flight = 5;
+        }
+        self
+    }
 }
 
-/// Versions that name topics, not their ids.
-const BY_NAME: &[(ApiKey, i16)] = &[
-    (ApiKey::API_VERSIONS, 3),
-    (ApiKey::METADATA, 12),
-    (ApiKey::INIT_PRODUCER_ID, 4),
-    (ApiKey::PRODUCE, 11),
-    (ApiKey::FETCH, 12),
-    (ApiKey::LIST_OFFSETS, 7),
-];
-
-/// Kafka's defaults, with waits short enough that one run sees several of them: an idempotent
-/// producer with five requests in flight.
-pub const IDEMPOTENT: Profile = Profile {
-    name: "idempotent",
-    ceilings: BY_NAME,
-    connect_timeout: Duration::from_secs(2),
-    request_timeout: Duration::from_secs(3),
-    retry_backoff: Duration::from_millis(100),
-    max_in_flight: 5,
-    idempotent: true,
-    fetch_max_wait: Duration::from_millis(500),
+/// An idempotent producer with five requests in flight that sends again, in order, what is not
+/// known to be stored, and never makes up an epoch.
+pub const IDEMPOTENT: Profile = {
+    let mut profile = FRANZ_GO.hurried().idempotent();
+    profile.name = "idempotent";
+    profile.retry = BackoffRule::fixed(Duration::from_millis(100));
+    profile
 };
 
-/// The same without idempotence: what it sends again is stored again.
-pub const PLAIN: Profile = Profile {
-    name: "plain",
-    idempotent: false,
-    ..IDEMPOTENT
+/// The same without idempotence.
+pub const PLAIN: Profile = {
+    let mut profile = IDEMPOTENT.plain();
+    profile.name = "plain";
+    profile.producer.max_in_flight = 5;
+    profile
 };
+
+/// Every library.
+pub const ALL: [&Profile; 3] = [&LIBRDKAFKA, &JAVA, &FRANZ_GO];

@@ -6,7 +6,7 @@ use futures::FutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::client::producer::{Plan, Producer};
+use crate::client::producer::{Plan, Writer};
 use crate::client::reader::Reader;
 use crate::client::{Client, Profile, profile};
 use crate::history::{Anomaly, Promise, Recorder};
@@ -156,16 +156,15 @@ impl Scenario {
             let partition = i32::try_from(producer).unwrap_or_default() % self.partitions;
             let plan = Plan {
                 producer,
-                topic: TOPIC.to_owned(),
-                partition,
+                topic: TOPIC.into(),
+                partition: Some(partition),
                 batches: self.batches,
                 records: self.records,
                 every: self.every,
                 promises: self.promises,
-                within: self.patience,
             };
             let client = self.client(id, &clients, &recorder);
-            producers.spawn(Producer::new(client, plan, pace).run());
+            producers.spawn(Writer::new(client, plan, pace).run());
         }
         let reader = |id: &str| {
             let client = self.client(id.to_owned(), &clients, &recorder);

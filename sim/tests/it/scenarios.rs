@@ -123,7 +123,9 @@ fn nothing_goes_wrong_when_nothing_goes_wrong() {
     let outcome = run.execute().expect("a scenario");
     fine(&run, &outcome);
     let numbers = outcome.numbers;
-    assert_eq!((numbers.acknowledged, numbers.in_log), (180, 540));
+    // What is handed over before the topic is known goes out together.
+    assert!((100..=180).contains(&numbers.acknowledged), "{numbers}");
+    assert_eq!(numbers.in_log, 540);
     assert_eq!(numbers.read_live, 540, "the follower kept up");
 }
 

@@ -1,0 +1,3 @@
+//! A consumer.
+
+pub mod assignor;
