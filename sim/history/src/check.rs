@@ -3,6 +3,9 @@
 //! Each anomaly has a file of checks with the histories that show it beside those that nearly do.
 //! A verdict names the fewest entries that prove it; whoever disagrees can read them.
 
+mod access;
+mod commits;
+mod groups;
 mod index;
 mod liveness;
 mod log;
@@ -11,6 +14,8 @@ mod sends;
 #[cfg(test)]
 pub(crate) mod testing;
 mod told;
+mod transactions;
+mod wire;
 
 use std::fmt;
 
@@ -42,6 +47,38 @@ pub enum Anomaly {
     Unseen,
     /// A value was seen whose write failed or was aborted.
     AbortedRead,
+    /// A reader of committed records saw a value before its transaction was to commit.
+    PrecommittedRead,
+    /// Writes of transactions interleave in a circle. Kafka allows it: judged only on demand.
+    G0,
+    /// Transactions read from each other in a circle.
+    G1c,
+
+    /// A committed offset moved back without a reset.
+    CommitBack,
+    /// A committed offset was told that nobody committed.
+    PhantomCommit,
+    /// A partition has two owners in one generation.
+    TwoOwners,
+    /// A fenced member's doing was taken.
+    Zombie,
+    /// A group that should have settled is not in one generation, or leaves a partition alone.
+    NotConverged,
+
+    /// Answers don't come in the order of their requests.
+    AnswerOrder,
+    /// A client asked on although it was throttled.
+    ThrottleIgnored,
+    /// A broker served a connection that it had throttled.
+    NotMuted,
+    /// A listener holds more than its bound.
+    MemoryBound,
+    /// A revoked credential was served past its deadline.
+    ServedRevoked,
+    /// A tenant was served what belongs to another.
+    TenantLeak,
+    /// The audit doesn't tell every deed once, in order.
+    AuditGap,
 
     /// A value that a reader saw is no longer where it was.
     Vanished,
@@ -81,6 +118,21 @@ impl Anomaly {
             Self::NonmonotonicSend => "nonmonotonic-send",
             Self::Unseen => "unseen",
             Self::AbortedRead => "aborted-read",
+            Self::PrecommittedRead => "precommitted-read",
+            Self::G0 => "g0",
+            Self::G1c => "g1c",
+            Self::CommitBack => "commit-back",
+            Self::PhantomCommit => "phantom-commit",
+            Self::TwoOwners => "two-owners",
+            Self::Zombie => "zombie",
+            Self::NotConverged => "not-converged",
+            Self::AnswerOrder => "answer-order",
+            Self::ThrottleIgnored => "throttle-ignored",
+            Self::NotMuted => "not-muted",
+            Self::MemoryBound => "memory-bound",
+            Self::ServedRevoked => "served-revoked",
+            Self::TenantLeak => "tenant-leak",
+            Self::AuditGap => "audit-gap",
             Self::Vanished => "vanished",
             Self::Phantom => "phantom",
             Self::Order => "order",
@@ -143,6 +195,18 @@ impl fmt::Display for Verdict {
 /// What is in the log of a partition is judged only when all of it was read: a log read in part
 /// proves nothing lost.
 pub fn check(entries: &[Entry]) -> Vec<Verdict> {
+    check_with(entries, Rules::default())
+}
+
+/// What is judged beyond what Kafka promises.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Whether [`Anomaly::G0`], and [`Anomaly::G1c`] by way of writes, are looked for.
+    pub writes_of_transactions_never_interleave: bool,
+}
+
+/// [`check()`] under other rules.
+pub fn check_with(entries: &[Entry], rules: Rules) -> Vec<Verdict> {
     let index = Index::of(entries);
     let logs = Logs::of(&index);
     let mut found = Vec::new();
@@ -151,6 +215,11 @@ pub fn check(entries: &[Entry]) -> Vec<Verdict> {
     logs.check(&index, &mut found);
     sends::check(&index, &logs, &mut found);
     polls::check(&index, &logs, &mut found);
+    transactions::check(&index, &logs, rules, &mut found);
+    commits::check(&index, &mut found);
+    groups::check(&index, &mut found);
+    wire::check(&index, &mut found);
+    access::check(&index, &mut found);
     liveness::check(&index, &mut found);
     found.sort();
     found.dedup();

@@ -194,6 +194,34 @@ pub enum Event {
         /// Bytes.
         bound_bytes: u64,
     },
+    /// A door served a request.
+    Served {
+        /// Its number among the door's deeds.
+        deed: u64,
+        /// Who asked.
+        principal: Name,
+        /// For which tenant.
+        tenant: Name,
+        /// What: the API's name.
+        action: Name,
+        /// On what.
+        resource: Name,
+    },
+    /// A record of the audit, read after everything has ended, in the audit's order.
+    Audit {
+        /// Its number.
+        sequence: u64,
+        /// The deed it tells of.
+        deed: u64,
+        /// Who asked.
+        principal: Name,
+        /// What.
+        action: Name,
+        /// On what.
+        resource: Name,
+    },
+    /// All of the audit has been read.
+    AuditEnd,
     /// Something that a checker can't see in what clients did.
     Mark(Mark),
 }
@@ -210,6 +238,8 @@ pub enum Promise {
     NeverRefused,
     /// It asks nothing on a connection while that is throttled (KIP-219).
     ObeysThrottle,
+    /// It is not answered on a connection while that is throttled: the broker mutes (KIP-219).
+    MutedWhenThrottled,
     /// It reads every partition from its start, or its Seek, to its end.
     ReadsAll,
 }
@@ -250,6 +280,32 @@ pub enum Mark {
     },
     /// From now on nothing goes wrong.
     Heal,
+    /// A group has had its time: its members are in one generation, and own all of these.
+    Settled {
+        /// The group.
+        group: Name,
+        /// What its topics hold.
+        partitions: Vec<TopicPartition>,
+    },
+    /// A credential was revoked.
+    Revoke {
+        /// Whose.
+        principal: Name,
+        /// It may be served so much longer.
+        within_ms: u64,
+    },
+    /// A credential is good, or good again.
+    Grant {
+        /// Whose.
+        principal: Name,
+    },
+    /// A resource belongs to a tenant.
+    Owns {
+        /// The tenant.
+        tenant: Name,
+        /// The resource.
+        resource: Name,
+    },
     /// A situation that a sweep must have met, which only the world can see.
     Situation {
         /// Its name.

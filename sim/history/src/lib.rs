@@ -26,7 +26,7 @@ pub mod recorder;
 pub mod value;
 
 pub use call::{Admin, Call, Failure, Isolation, Polled, Producer, Reply};
-pub use check::{Anomaly, Verdict, check};
+pub use check::{Anomaly, Rules, Verdict, check, check_with};
 pub use event::{Entry, Event, Mark, Op, Promise, Source};
 pub use recorder::{Operation, Recorder};
 pub use value::{Batch, Name, NotAPartition, NotAValue, Seen, TopicPartition, Value, Written};

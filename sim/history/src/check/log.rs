@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::{Index, Operation};
+use super::transactions::hidden;
 use super::{Anomaly, Verdict};
 use crate::call::{Admin, Call, Reply};
 use crate::event::{Event, Op, Promise, Source};
@@ -140,14 +141,17 @@ impl Logs {
 
     pub fn check(&self, index: &Index<'_>, found: &mut Vec<Verdict>) {
         let places = self.places();
-        let writes = Writes::of(index);
+        let (writes, hidden) = (Writes::of(index), hidden(index));
         for (at, offset, proof) in &self.disagree {
             let what = format!("two ways to read {at}@{offset} show different records");
             found.push(Verdict::new(Anomaly::InconsistentOffset, *proof, what));
         }
         for (_, operation) in index.operations() {
             if let Call::Produce { batch, acks, .. } = operation.call {
-                self.judge_write(operation, batch, *acks, &places, found);
+                let hidden = batch.values().all(|value| hidden.contains(&value));
+                // Nobody is owed what was not committed.
+                let owed = *acks != 0 && !hidden;
+                self.judge_write(operation, batch, owed, &places, found);
             }
         }
         for (value, places) in &places {
@@ -173,7 +177,7 @@ impl Logs {
         &self,
         operation: &Operation<'_>,
         batch: &Batch,
-        acks: i16,
+        owed: bool,
         places: &BTreeMap<Value, Vec<Place<'_>>>,
         found: &mut Vec<Verdict>,
     ) {
@@ -200,7 +204,7 @@ impl Logs {
             let offset = base_offset.map(|base| base + delta);
             let proof = [operation.began, told];
             // What was deleted on demand is not lost.
-            if acks != 0 && !places.contains_key(&value) && offset.unwrap_or(0) >= log.start {
+            if owed && !places.contains_key(&value) && offset.unwrap_or(0) >= log.start {
                 let what = format!("{value} was acknowledged and is nowhere in {}", batch.to);
                 let proof = proof.into_iter().chain([log.whole]);
                 found.push(Verdict::new(Anomaly::LostWrite, proof, what));
@@ -210,7 +214,7 @@ impl Logs {
                 continue;
             };
             let there = log.at.get(&offset);
-            if there.is_none_or(|there| there.value != value) && acks != 0 {
+            if there.is_none_or(|there| there.value != value) && owed {
                 let holds = there.map_or("nothing".to_owned(), |there| there.value.to_string());
                 let what = format!(
                     "{}@{offset} was said to hold {value} and holds {holds}",

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::index::Index;
-use super::log::{Logs, Writes};
+use super::log::Logs;
+use super::transactions::hidden;
 use super::{Anomaly, Verdict};
 use crate::call::{Call, Isolation, Polled, Reply};
 use crate::event::{Event, Mark, Promise};
@@ -37,36 +38,6 @@ pub(super) fn check(index: &Index<'_>, logs: &Logs, found: &mut Vec<Verdict>) {
         }
     }
     unseen(index, logs, &polls, &hidden, found);
-}
-
-/// Values that a reader of committed records is not shown: those of transactions that did not
-/// commit for sure.
-fn hidden(index: &Index<'_>) -> BTreeSet<Value> {
-    let mut hidden: BTreeSet<Value> = BTreeSet::new();
-    for (_, _, event) in index.events() {
-        if let Event::Aborted { values, .. } = event {
-            hidden.extend(values);
-        }
-    }
-    let committed: BTreeSet<(&Name, u64)> = index
-        .operations()
-        .filter(|(_, operation)| operation.ok().is_some())
-        .filter_map(|(_, operation)| match operation.call {
-            Call::End {
-                transaction,
-                commit: true,
-            } => Some((operation.who, *transaction)),
-            _ => None,
-        })
-        .collect();
-    for (value, write) in &Writes::of(index).0 {
-        if let Some(transaction) = write.transaction
-            && !committed.contains(&(write.operation.who, transaction))
-        {
-            hidden.insert(*value);
-        }
-    }
-    hidden
 }
 
 /// Where each reader is in each partition, and the entry that brought it there.

@@ -250,6 +250,11 @@ impl Story {
         self.event("auditor", part);
     }
 
+    /// What it holds.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// What is wrong with it.
     pub fn verdicts(&self) -> Vec<Verdict> {
         check(&self.entries)

@@ -1,0 +1,604 @@
+//! Consumer groups: one owner of a partition in a generation, nothing done by a member that was
+//! fenced, one generation for all once the world has settled.
+//!
+//! A coordinator without a durable memory may count generations anew after a crash: across one,
+//! generations are not compared.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::index::{Index, Operation};
+use super::{Anomaly, Verdict};
+use crate::call::{Call, Reply};
+use crate::event::{Event, Mark};
+use crate::value::{Name, TopicPartition};
+
+pub(super) fn check(index: &Index<'_>, found: &mut Vec<Verdict>) {
+    let groups = Groups::of(index);
+    groups.owners(index, found);
+    groups.zombies(index, found);
+    for (at, _, event) in index.events() {
+        if let Event::Mark(Mark::Settled { group, partitions }) = event {
+            groups.settled(at, group, partitions, found);
+        }
+    }
+}
+
+/// A member was let into a generation.
+struct Joined<'h> {
+    group: &'h Name,
+    member: &'h Name,
+    instance: Option<&'h Name>,
+    generation: i32,
+    began: usize,
+    ended: usize,
+}
+
+/// A member was told what is its own.
+struct Given<'h> {
+    who: &'h Name,
+    group: &'h Name,
+    member: &'h Name,
+    generation: i32,
+    partitions: &'h [TopicPartition],
+    began: usize,
+    ended: usize,
+}
+
+struct Groups<'h> {
+    joined: Vec<Joined<'h>>,
+    given: Vec<Given<'h>>,
+    /// Who asked to leave: group, member or instance, when it began and when it was done.
+    left: Vec<(&'h Name, &'h Name, usize, Option<usize>)>,
+    /// Every attempt to get into a generation: client, group, when it began.
+    joining: Vec<(&'h Name, &'h Name, usize)>,
+    gone: Vec<(&'h Name, usize)>,
+    crashes: Vec<usize>,
+}
+
+impl<'h> Groups<'h> {
+    fn of(index: &Index<'h>) -> Self {
+        let mut groups = Self {
+            joined: Vec::new(),
+            given: Vec::new(),
+            left: Vec::new(),
+            joining: Vec::new(),
+            gone: Vec::new(),
+            crashes: Vec::new(),
+        };
+        for (at, who, event) in index.events() {
+            match event {
+                Event::Mark(Mark::Crash { .. }) => groups.crashes.push(at),
+                Event::Mark(Mark::ClientCrash { client }) => groups.gone.push((client, at)),
+                Event::Assigned {
+                    group,
+                    member,
+                    generation,
+                    partitions,
+                } if !member.is_empty() => groups.given.push(Given {
+                    who,
+                    group,
+                    member,
+                    generation: *generation,
+                    partitions,
+                    began: at,
+                    ended: at,
+                }),
+                _ => {}
+            }
+        }
+        for (_, operation) in index.operations() {
+            groups.take(operation);
+        }
+        groups
+    }
+
+    fn take(&mut self, operation: &Operation<'h>) {
+        let (who, began) = (operation.who, operation.began);
+        match operation.call {
+            Call::Join {
+                group, instance, ..
+            } => {
+                self.joining.push((who, group, began));
+                if let Some((
+                    ended,
+                    Reply::Joined {
+                        generation, member, ..
+                    },
+                )) = operation.ok()
+                {
+                    self.joined.push(Joined {
+                        group,
+                        member,
+                        instance: instance.as_ref(),
+                        generation: *generation,
+                        began,
+                        ended,
+                    });
+                }
+            }
+            Call::Sync {
+                group,
+                member,
+                generation,
+            } => {
+                if let Some((ended, Reply::Synced { assignment })) = operation.ok() {
+                    self.given.push(Given {
+                        who,
+                        group,
+                        member,
+                        generation: *generation,
+                        partitions: assignment,
+                        began,
+                        ended,
+                    });
+                }
+            }
+            Call::ConsumerHeartbeat {
+                group,
+                member,
+                epoch,
+                ..
+            } if *epoch < 0 => {
+                let done = operation.ok().map(|(at, _)| at);
+                self.left.push((group, member, began, done));
+            }
+            Call::ConsumerHeartbeat { group, .. } => {
+                if let Some((
+                    ended,
+                    Reply::Beat {
+                        member,
+                        epoch,
+                        assignment: Some(assignment),
+                    },
+                )) = operation.ok()
+                {
+                    self.given.push(Given {
+                        who,
+                        group,
+                        member,
+                        generation: *epoch,
+                        partitions: assignment,
+                        began,
+                        ended,
+                    });
+                }
+            }
+            Call::Leave { group, member, .. } => {
+                let done = operation.ok().map(|(at, _)| at);
+                self.left.push((group, member, began, done));
+            }
+            _ => {}
+        }
+    }
+
+    fn crashed_between(&self, from: usize, to: usize) -> bool {
+        self.crashes.iter().any(|at| (from..=to).contains(at))
+    }
+
+    /// Whether two ids are of one static member, the second having taken the first one's place.
+    fn same_instance(&self, group: &Name, one: &Name, other: &Name) -> bool {
+        let instance = |member: &Name| {
+            self.joined
+                .iter()
+                .filter(|joined| joined.group == group && joined.member == member)
+                .find_map(|joined| joined.instance)
+        };
+        instance(one).is_some_and(|found| instance(other) == Some(found))
+    }
+
+    fn owners(&self, index: &Index<'_>, found: &mut Vec<Verdict>) {
+        let mut owners: BTreeMap<(&Name, i32, &TopicPartition), Vec<&Given<'_>>> = BTreeMap::new();
+        for given in &self.given {
+            for at in given.partitions {
+                let key = (given.group, given.generation, at);
+                let before = owners.entry(key).or_default();
+                let rival = before.iter().find(|before| {
+                    before.member != given.member
+                        && !self.same_instance(given.group, before.member, given.member)
+                        && !self.crashed_between(before.began.min(given.began), given.ended)
+                        && !released(index, before, given, at)
+                });
+                if let Some(rival) = rival {
+                    let what = format!(
+                        "{at} belongs to {} and to {} in generation {} of {}",
+                        rival.who, given.who, given.generation, given.group
+                    );
+                    let proof = [rival.ended, given.ended];
+                    found.push(Verdict::new(Anomaly::TwoOwners, proof, what));
+                    break;
+                }
+                before.push(given);
+            }
+        }
+    }
+
+    fn zombies(&self, index: &Index<'_>, found: &mut Vec<Verdict>) {
+        let joiners: BTreeSet<&Name> = self.joined.iter().map(|joined| joined.member).collect();
+        for (_, operation) in index.operations() {
+            let (group, member, generation) = match operation.call {
+                Call::Commit {
+                    group,
+                    member,
+                    generation,
+                    ..
+                }
+                | Call::SendOffsets {
+                    group,
+                    member,
+                    generation,
+                    ..
+                }
+                | Call::Heartbeat {
+                    group,
+                    member,
+                    generation,
+                    ..
+                }
+                | Call::Sync {
+                    group,
+                    member,
+                    generation,
+                } => (group, member, *generation),
+                _ => continue,
+            };
+            let Some((ended, reply)) = operation.ok() else {
+                continue;
+            };
+            let landed = match (operation.call, reply) {
+                (
+                    Call::Commit { offsets, .. } | Call::SendOffsets { offsets, .. },
+                    Reply::Committed { refused },
+                ) => refused.len() < offsets.len(),
+                _ => true,
+            };
+            if !landed || member.is_empty() {
+                continue;
+            }
+            let mut fenced = |by: usize, why: String| {
+                let name = operation.call.name();
+                let what = format!(
+                    "a {name} of {} in {group} as {member}, generation {generation}, was taken {why}",
+                    operation.who
+                );
+                let proof = [by, operation.began, ended];
+                found.push(Verdict::new(Anomaly::Zombie, proof, what));
+            };
+            // Members of KIP-848 have epochs of their own, which are not compared.
+            let newer = self.joined.iter().find(|joined| {
+                joined.group == group
+                    && joined.generation > generation
+                    && joiners.contains(member)
+                    && joined.ended < operation.began
+                    && !self.crashed_between(joined.began, ended)
+            });
+            if let Some(newer) = newer {
+                let generation = newer.generation;
+                fenced(
+                    newer.ended,
+                    format!("after generation {generation} had begun"),
+                );
+                continue;
+            }
+            if let Some(successor) = self.successor(group, member, operation.began) {
+                let why = format!("after {} had taken its place", successor.member);
+                fenced(successor.ended, why);
+                continue;
+            }
+            let left = self.left.iter().find_map(|(of, who, _, done)| {
+                let done = (*done)?;
+                (*of == group && *who == member && done < operation.began).then_some(done)
+            });
+            if let Some(left) = left {
+                fenced(left, "after it had left".to_owned());
+            }
+        }
+    }
+
+    /// The static member that had taken this one's place before an entry.
+    fn successor(&self, group: &Name, member: &Name, before: usize) -> Option<&Joined<'h>> {
+        let own = self.joined.iter().find(|joined| {
+            joined.group == group && joined.member == member && joined.instance.is_some()
+        })?;
+        self.joined.iter().find(|joined| {
+            joined.group == group
+                && joined.instance == own.instance
+                && joined.member != member
+                && joined.began > own.ended
+                && joined.ended < before
+        })
+    }
+
+    fn settled(
+        &self,
+        at: usize,
+        group: &Name,
+        partitions: &[TopicPartition],
+        found: &mut Vec<Verdict>,
+    ) {
+        let mut last: BTreeMap<&Name, &Given<'_>> = BTreeMap::new();
+        for given in self.given.iter().filter(|given| given.group == group) {
+            // What a client says it owns adds to what it had; what it was told is all of it.
+            if given.began < given.ended && given.ended < at {
+                last.entry(given.who)
+                    .and_modify(|before| {
+                        if before.ended < given.ended {
+                            *before = given;
+                        }
+                    })
+                    .or_insert(given);
+            }
+        }
+        last.retain(|who, given| {
+            let gone = self
+                .gone
+                .iter()
+                .any(|(client, gone)| client == who && (given.ended..at).contains(gone));
+            let left = self.left.iter().any(|(of, member, began, _)| {
+                *of == group && *member == given.member && *began < at
+            });
+            !gone && !left
+        });
+        let mut proof: Vec<usize> = vec![at];
+        let mut why = Vec::new();
+        for (who, given) in &last {
+            let again = self.joining.iter().find(|(joiner, of, began)| {
+                joiner == who && *of == group && (given.ended..at).contains(began)
+            });
+            if let Some((_, _, began)) = again {
+                proof.push(*began);
+                why.push(format!("{who} is joining"));
+            }
+        }
+        let generations: BTreeMap<i32, &Given<'_>> = last
+            .values()
+            .map(|given| (given.generation, *given))
+            .collect();
+        if generations.len() > 1 {
+            proof.extend(generations.values().map(|given| given.ended));
+            let all: Vec<_> = generations.keys().map(ToString::to_string).collect();
+            why.push(format!("members are in generations {}", all.join(" and ")));
+        }
+        let owned: BTreeSet<&TopicPartition> =
+            last.values().flat_map(|given| given.partitions).collect();
+        if let Some(orphan) = partitions.iter().find(|at| !owned.contains(at)) {
+            proof.extend(last.values().map(|given| given.ended));
+            why.push(format!("{orphan} belongs to nobody"));
+        }
+        if !why.is_empty() {
+            let what = format!("{group} has not settled: {}", why.join("; "));
+            found.push(Verdict::new(Anomaly::NotConverged, proof, what));
+        }
+    }
+}
+
+/// Whether the first owner gave `at` back before the second one got it.
+fn released(index: &Index<'_>, first: &Given<'_>, second: &Given<'_>, at: &TopicPartition) -> bool {
+    let between = index.entries.get(first.ended..second.ended);
+    between.unwrap_or_default().iter().any(|entry| {
+        let (Event::Revoked {
+            member, partitions, ..
+        }
+        | Event::Lost {
+            member, partitions, ..
+        }) = &entry.event
+        else {
+            return false;
+        };
+        // In the classic protocol, a partition changes hands only with the generation.
+        second.began == second.ended && member == first.member && partitions.contains(at)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{Story, at};
+    use crate::call::{Call, Reply};
+    use crate::event::{Event, Mark};
+    use crate::value::TopicPartition;
+
+    fn join(story: &mut Story, who: &str, generation: i32) {
+        join_as(story, who, who, None, generation);
+    }
+
+    fn join_as(
+        story: &mut Story,
+        who: &str,
+        member: &str,
+        instance: Option<&str>,
+        generation: i32,
+    ) {
+        let call = Call::Join {
+            group: "g".into(),
+            member: "".into(),
+            instance: instance.map(Into::into),
+        };
+        let reply = Reply::Joined {
+            generation,
+            member: member.into(),
+            leader: member.into(),
+            protocol: "range".into(),
+            members: Vec::new(),
+        };
+        story.done(who, call, reply);
+    }
+
+    fn sync(story: &mut Story, who: &str, generation: i32, partitions: &[i32]) {
+        let call = Call::Sync {
+            group: "g".into(),
+            member: who.into(),
+            generation,
+        };
+        let assignment = topic(partitions);
+        story.done(who, call, Reply::Synced { assignment });
+    }
+
+    fn topic(partitions: &[i32]) -> Vec<TopicPartition> {
+        let new = |partition: &i32| TopicPartition::new("orders", *partition);
+        partitions.iter().map(new).collect()
+    }
+
+    fn commit(story: &mut Story, member: &str, generation: i32) {
+        let call = Call::Commit {
+            group: "g".into(),
+            member: member.into(),
+            generation,
+            offsets: vec![(at(), 1)],
+            reset: false,
+        };
+        let refused = Vec::new();
+        story.done("c", call, Reply::Committed { refused });
+    }
+
+    #[test]
+    fn a_partition_has_one_owner_in_a_generation() {
+        let mut story = Story::acknowledged();
+        sync(&mut story, "a", 1, &[0]);
+        sync(&mut story, "b", 1, &[1]);
+        sync(&mut story, "b", 2, &[0, 1]);
+        assert!(story.names().is_empty());
+        let mut crashed = story.clone();
+        sync(&mut story, "c", 2, &[1]);
+        assert_eq!(story.names(), ["two-owners"]);
+        assert_eq!(story.verdicts()[0].proof.len(), 2);
+        let node = "facade".into();
+        crashed.event("world", Event::Mark(Mark::Crash { node }));
+        sync(&mut crashed, "c", 2, &[1]);
+        assert!(crashed.names().is_empty(), "counted anew");
+    }
+
+    #[test]
+    fn a_static_member_hands_its_place_on() {
+        let mut story = Story::acknowledged();
+        join_as(&mut story, "a", "m1", Some("i"), 1);
+        join_as(&mut story, "b", "m2", Some("i"), 1);
+        sync(&mut story, "m1", 1, &[0]);
+        // m1 was replaced before it synced: only this is wrong.
+        sync(&mut story, "m2", 1, &[0]);
+        assert_eq!(story.names(), ["zombie"]);
+    }
+
+    #[test]
+    fn a_member_of_an_old_generation_does_nothing() {
+        let mut story = Story::acknowledged();
+        join(&mut story, "a", 1);
+        commit(&mut story, "a", 1);
+        join(&mut story, "b", 2);
+        let mut late = story.clone();
+        commit(&mut story, "b", 2);
+        assert!(story.names().is_empty());
+        commit(&mut late, "a", 1);
+        assert_eq!(late.names(), ["zombie"]);
+        let refused = vec![(at(), 22)];
+        let mut told = story.clone();
+        let call = Call::Commit {
+            group: "g".into(),
+            member: "a".into(),
+            generation: 1,
+            offsets: vec![(at(), 2)],
+            reset: false,
+        };
+        told.done("a", call, Reply::Committed { refused });
+        assert!(told.names().is_empty(), "refused in the answer");
+    }
+
+    #[test]
+    fn a_commit_that_began_before_the_generation_may_land() {
+        let mut story = Story::acknowledged();
+        join(&mut story, "a", 1);
+        let call = Call::Commit {
+            group: "g".into(),
+            member: "a".into(),
+            generation: 1,
+            offsets: vec![(at(), 1)],
+            reset: false,
+        };
+        let op = story.begin("a", call);
+        join(&mut story, "b", 2);
+        let refused = Vec::new();
+        story.ok(op, Reply::Committed { refused });
+        assert!(story.names().is_empty());
+    }
+
+    #[test]
+    fn a_member_that_left_or_was_replaced_is_fenced() {
+        let mut left = Story::acknowledged();
+        join(&mut left, "a", 1);
+        let leave = Call::Leave {
+            group: "g".into(),
+            member: "a".into(),
+            instance: None,
+        };
+        left.done("a", leave, Reply::Done);
+        commit(&mut left, "a", 1);
+        assert_eq!(left.names(), ["zombie"]);
+
+        let mut replaced = Story::acknowledged();
+        join_as(&mut replaced, "a", "m1", Some("i"), 1);
+        join_as(&mut replaced, "b", "m2", Some("i"), 1);
+        commit(&mut replaced, "m2", 1);
+        assert!(replaced.names().is_empty());
+        commit(&mut replaced, "m1", 1);
+        assert_eq!(replaced.names(), ["zombie"]);
+    }
+
+    fn settle(story: &mut Story, partitions: &[i32]) -> Vec<&'static str> {
+        let settled = Mark::Settled {
+            group: "g".into(),
+            partitions: topic(partitions),
+        };
+        story.event("world", Event::Mark(settled));
+        story.names()
+    }
+
+    #[test]
+    fn a_settled_group_is_in_one_generation_and_owns_everything() {
+        let mut story = Story::acknowledged();
+        sync(&mut story, "a", 1, &[0, 1]);
+        let mut apart = story.clone();
+        sync(&mut story, "a", 2, &[0]);
+        sync(&mut story, "b", 2, &[1]);
+        let (mut orphan, mut joining, mut left) = (story.clone(), story.clone(), story.clone());
+        assert!(settle(&mut story, &[0, 1]).is_empty());
+        assert_eq!(settle(&mut orphan, &[0, 1, 2]), ["not-converged"]);
+        sync(&mut apart, "b", 2, &[1]);
+        assert_eq!(settle(&mut apart, &[0, 1]), ["not-converged"]);
+        let call = Call::Join {
+            group: "g".into(),
+            member: "a".into(),
+            instance: None,
+        };
+        joining.begin("a", call);
+        assert_eq!(settle(&mut joining, &[0, 1]), ["not-converged"]);
+        let client = "b".into();
+        left.event("world", Event::Mark(Mark::ClientCrash { client }));
+        assert_eq!(
+            settle(&mut left, &[0, 1]),
+            ["not-converged"],
+            "1 is orphaned"
+        );
+    }
+
+    #[test]
+    fn owners_of_their_own_word_may_hand_over_within_an_epoch() {
+        let assigned = |member: &str| Event::Assigned {
+            group: "g".into(),
+            member: member.into(),
+            generation: 3,
+            partitions: topic(&[0]),
+        };
+        let mut story = Story::acknowledged();
+        story.event("a", assigned("a"));
+        let mut both = story.clone();
+        both.event("b", assigned("b"));
+        assert_eq!(both.names(), ["two-owners"]);
+        let revoked = Event::Revoked {
+            group: "g".into(),
+            member: "a".into(),
+            generation: 3,
+            partitions: topic(&[0]),
+        };
+        story.event("a", revoked);
+        story.event("b", assigned("b"));
+        assert!(story.names().is_empty());
+    }
+}
