@@ -75,7 +75,7 @@ impl fmt::Display for Failure {
 /// # Errors
 ///
 /// A [`Failure`], shrunk.
-pub fn explore(scenario: &'static Scenario, seed: u64) -> Result<Outcome, Box<Failure>> {
+pub fn explore(scenario: &Scenario, seed: u64) -> Result<Outcome, Box<Failure>> {
     let mut key = [0; 32];
     Numbers::new(seed, "schedule").fill(&mut key);
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);

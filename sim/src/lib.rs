@@ -18,5 +18,6 @@ pub mod run;
 pub mod scenario;
 pub mod schedule;
 pub mod seed;
+pub mod storage;
 pub mod trace;
 pub mod world;

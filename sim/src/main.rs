@@ -91,15 +91,14 @@ fn run(command: Command) -> Result<bool, Box<dyn std::error::Error>> {
         } => {
             let chosen: Vec<&'static Scenario> = match scenario {
                 Some(name) => vec![scenario::named(&name).ok_or(format!("no scenario {name:?}"))?],
-                None => scenario::ALL
-                    .iter()
+                None => scenario::all()
                     .filter(|one| one.planted.is_none())
                     .collect(),
             };
             Ok(sweep(&chosen, first..first.saturating_add(seeds), &out))
         }
         Command::List => {
-            for scenario in scenario::ALL {
+            for scenario in scenario::all() {
                 println!("{:<28} {}", scenario.name, scenario.about);
             }
             Ok(true)

@@ -7,9 +7,9 @@ use std::{fs, io};
 
 use serde::{Deserialize, Serialize};
 
-use crate::history::{Entry, Event, Mark, Recorder, Reply, Verdict, check};
+use crate::history::{Entry, Event, Mark, Recorder, Reply, Source, Verdict, check};
 use crate::scenario::{self, Scenario};
-use crate::schedule::Step;
+use crate::schedule::{Invalid, Step};
 use crate::trace::Trace;
 use crate::world::{Ending, World};
 
@@ -27,10 +27,16 @@ pub struct Run {
     pub revision: Option<String>,
 }
 
-/// Nothing is called so.
+/// A run that can't be done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no scenario is called {0:?}")]
-pub struct UnknownScenario(pub String);
+pub enum RunError {
+    /// Nothing is called so.
+    #[error("no scenario is called {0:?}")]
+    UnknownScenario(String),
+    /// A step makes no sense in the scenario's world.
+    #[error("a step that can't be in this scenario: {0}")]
+    Step(#[from] Invalid),
+}
 
 /// What a run showed.
 #[derive(Clone, Debug)]
@@ -75,10 +81,11 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`UnknownScenario`].
-    pub fn execute(&self) -> Result<Outcome, UnknownScenario> {
+    /// [`RunError`].
+    pub fn execute(&self) -> Result<Outcome, RunError> {
         let scenario = scenario::named(&self.scenario)
-            .ok_or_else(|| UnknownScenario(self.scenario.clone()))?;
+            .ok_or_else(|| RunError::UnknownScenario(self.scenario.clone()))?;
+        scenario.validate(&self.schedule)?;
         Ok(execute(scenario, self.seed, &self.schedule))
     }
 
@@ -103,7 +110,7 @@ impl fmt::Display for Run {
 }
 
 /// Runs `scenario` with `seed` under `schedule`.
-pub fn execute(scenario: &'static Scenario, seed: u64, schedule: &[Step]) -> Outcome {
+pub fn execute(scenario: &Scenario, seed: u64, schedule: &[Step]) -> Outcome {
     let trace = Trace::default();
     let recorder = Recorder::new(trace.clone());
     let workload = scenario.workload(seed, recorder.clone());
@@ -112,7 +119,7 @@ pub fn execute(scenario: &'static Scenario, seed: u64, schedule: &[Step]) -> Out
         trace.clone(),
         recorder.clone(),
         workload,
-        None,
+        scenario.hostile_workload(seed, recorder.clone()),
     )
     .expect("scenarios describe worlds that can be");
     let heal_at = Duration::from_millis(scenario.rules.heal_at_ms);
@@ -157,7 +164,11 @@ impl Figures {
                 } if entry.who.as_str() != scenario::AUDITOR => {
                     figures.read_live += polled.iter().map(|one| one.records.len()).sum::<usize>();
                 }
-                Event::Log { records, .. } => figures.in_log += records.len(),
+                Event::Log {
+                    source: Source::Consumer,
+                    records,
+                    ..
+                } => figures.in_log += records.len(),
                 _ => {}
             }
         }

@@ -1,180 +1,214 @@
-//! What clients do in a run, by name. A scenario holds no schedule: any may strike it.
+//! What clients do in a run, by name. A scenario holds no schedule: any within its rules may strike
+//! it. Each belongs to a [`Family`].
 
+mod failover;
+mod family;
+mod hostile;
+mod orders;
+mod planted;
+mod rebalance;
+mod stage;
+
+use std::fmt;
 use std::time::Duration;
 
 use futures::FutureExt;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
+use futures::future::BoxFuture;
 
-use crate::client::producer::{Plan, Writer};
-use crate::client::reader::Reader;
-use crate::client::{Client, Profile, profile};
-use crate::history::{Anomaly, Promise, Recorder};
-use crate::schedule::{ANY, Hop, Kind, Link, Rules, Server};
-use crate::seed::Numbers;
-use crate::trace::Node;
-use crate::world::{Clients, Description, KAFKA_PORT, Workload};
+use crate::history::{Anomaly, Recorder};
+use crate::schedule::{Bounds, Invalid, Rules, Step};
+use crate::world::{Clients, Description, Doubles, Workload};
 
-/// Producers, and a reader that follows them.
-#[derive(Debug)]
+pub use family::Family;
+pub use orders::{EXACTLY_ONCE, Orders, TOPIC};
+pub use stage::{AUDITOR, Stage};
+
+/// What clients do, under which faults.
+#[derive(Clone, Copy)]
 pub struct Scenario {
     /// Its name: the behaviour it proves, or the fault that is planted in it.
     pub name: &'static str,
     /// What it proves, in a sentence.
     pub about: &'static str,
+    /// What it belongs to.
+    pub family: Family,
     /// What generated schedules may hold.
     pub rules: Rules,
     /// The violation that a planted fault leads to; `None` for the shipped code.
     pub planted: Option<Anomaly>,
-    /// What may be demanded of what its producers write.
-    promises: &'static [Promise],
-    profile: &'static Profile,
-    lying_syncs: usize,
-    producers: u32,
-    partitions: i32,
-    batches: u64,
-    records: u32,
-    every: Duration,
-    /// How long the clients may take to finish once everything has healed: three call timeouts of
-    /// the facade, for a call may begin just before the heal, and be answered behind another.
+    /// The world it plays in.
+    pub setting: Setting,
+    /// How long the clients may take to finish once everything has healed.
     pub patience: Duration,
+    /// What its clients do. The run ends when this does.
+    pub play: Play,
+    /// What those do that mean no good.
+    pub strangers: Option<Play>,
 }
 
-/// The client that reads the whole log at the end.
-pub const AUDITOR: &str = "auditor";
+/// What clients do.
+pub type Play = fn(Stage) -> BoxFuture<'static, ()>;
 
-const TOPIC: &str = "orders";
+/// Three call timeouts of the facade, for a call may begin just before the heal, and be answered
+/// behind another.
+const PATIENCE: Duration = Duration::from_secs(30);
 
-const RULES: Rules = Rules {
-    heal_at_ms: 8_000,
-    max_steps: 8,
-    max_wall_jump_ms: 600_000,
-    max_lasting_ms: 4_000,
-    kinds: ANY,
-    servers: &[Server::Facade, Server::Queen],
-    links: &[Link::ClientsFacade, Link::FacadeQueen],
-    hops: &[Hop::Queen],
-    clients: &[],
-    apis: &[],
-};
+impl fmt::Debug for Scenario {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scenario")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
 
-const EXACTLY_ONCE: Scenario = Scenario {
-    name: "acknowledged-is-there-once",
-    about: "what an idempotent producer was told is stored is in the log once, where it was told, in order",
-    rules: RULES,
-    planted: None,
-    promises: &[Promise::Once, Promise::Ordered, Promise::NeverRefused],
-    profile: &profile::IDEMPOTENT,
-    lying_syncs: 0,
-    producers: 3,
-    partitions: 2,
-    batches: 60,
-    records: 3,
-    every: Duration::from_millis(100),
-    patience: Duration::from_secs(30),
-};
+/// The world of a scenario.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// Facades, each for itself.
+    pub facades: u8,
+    /// Calls to Queen pass through a relay.
+    pub relay: bool,
+    /// Partitions of topics that clients create by naming them.
+    pub partitions: i32,
+    /// More of a facade's environment.
+    pub variables: &'static [(&'static str, &'static str)],
+    /// Queen's disk confirms so many syncs that a power cut undoes: a planted fault.
+    pub lying_syncs: usize,
+    /// Programs with a planted fault.
+    pub doubles: fn() -> Doubles,
+}
 
-/// A planted fault shows soon, and many runs are spent on shrinking it.
-const PLANTED: Scenario = Scenario {
-    rules: Rules {
-        heal_at_ms: 4_000,
-        kinds: &[
-            (2, Kind::Crash),
-            (4, Kind::Bounce),
-            (3, Kind::Partition),
-            (4, Kind::Repair),
-            (3, Kind::Hold),
-            (4, Kind::Release),
-        ],
-        ..RULES
-    },
-    batches: 30,
-    ..EXACTLY_ONCE
-};
+impl Setting {
+    /// One facade before an honest Queen.
+    pub const PLAIN: Self = Self {
+        facades: 1,
+        relay: false,
+        partitions: 2,
+        variables: &[],
+        lying_syncs: 0,
+        doubles: Doubles::default,
+    };
+}
 
 /// Every scenario.
-pub const ALL: &[Scenario] = &[
-    EXACTLY_ONCE,
-    Scenario {
-        name: "planted-disk-forgets",
-        about: "Queen's disk loses its last confirmed syncs at a power cut: the checker sees lost writes",
-        planted: Some(Anomaly::LostWrite),
-        lying_syncs: 4,
-        ..PLANTED
-    },
-    Scenario {
-        name: "planted-plain-producer",
-        about: "a producer without idempotence sends again what was stored: the checker sees duplicates",
-        planted: Some(Anomaly::Duplicate),
-        profile: &profile::PLAIN,
-        ..PLANTED
-    },
-];
+pub fn all() -> impl Iterator<Item = &'static Scenario> {
+    [failover::ALL, rebalance::ALL, hostile::ALL, planted::ALL]
+        .into_iter()
+        .flatten()
+}
 
 /// The scenario called `name`.
 pub fn named(name: &str) -> Option<&'static Scenario> {
-    ALL.iter().find(|scenario| scenario.name == name)
+    all().find(|scenario| scenario.name == name)
 }
 
 impl Scenario {
     /// The world it plays in.
     pub fn world(&self, seed: u64) -> Description {
+        let Setting {
+            facades,
+            relay,
+            partitions,
+            variables,
+            lying_syncs,
+            doubles,
+        } = self.setting;
         Description {
             seed,
-            partitions: self.partitions,
-            lying_syncs: self.lying_syncs,
-            ..Description::default()
+            facades,
+            relay,
+            strangers: self.strangers.is_some(),
+            partitions,
+            variables,
+            lying_syncs,
+            doubles: doubles(),
         }
     }
 
-    /// What its clients do.
-    pub fn workload(&'static self, seed: u64, recorder: Recorder) -> Workload {
-        Box::new(move |clients, healed| self.clients(seed, clients, recorder, healed).boxed())
-    }
-
-    fn client(&self, id: String, clients: &Clients, recorder: &Recorder) -> Client {
-        Client {
-            host: clients.host(&id),
-            profile: self.profile,
-            id: id.into(),
-            bootstrap: (Node::Facade.name().to_owned(), KAFKA_PORT),
-            recorder: recorder.clone(),
-        }
-    }
-
-    async fn clients(
-        &self,
-        seed: u64,
-        clients: Clients,
-        recorder: Recorder,
-        mut healed: watch::Receiver<bool>,
-    ) {
-        let mut producers = JoinSet::new();
-        for producer in 0..self.producers {
-            let id = format!("producer-{producer}");
-            let pace = Numbers::new(seed, &id);
-            let partition = i32::try_from(producer).unwrap_or_default() % self.partitions;
-            let plan = Plan {
-                producer,
-                topic: TOPIC.into(),
-                partition: Some(partition),
-                batches: self.batches,
-                records: self.records,
-                every: self.every,
-                promises: self.promises,
-            };
-            let client = self.client(id, &clients, &recorder);
-            producers.spawn(Writer::new(client, plan, pace).run());
-        }
-        let reader = |id: &str| {
-            let client = self.client(id.to_owned(), &clients, &recorder);
-            Reader::new(client, TOPIC, self.partitions)
+    /// Whether `schedule` makes sense in its world.
+    ///
+    /// # Errors
+    ///
+    /// The first step that doesn't, and what would.
+    pub fn validate(&self, schedule: &[Step]) -> Result<(), Invalid> {
+        let world = self.world(0);
+        let (servers, links) = (world.servers(), world.links());
+        let clients: Vec<_> = self.rules.clients.iter().map(|&name| name.into()).collect();
+        let bounds = Bounds {
+            servers: &servers,
+            links: &links,
+            clients: &clients,
         };
-        let following = tokio::spawn(reader("follower").follow());
-        // An error says that the world is gone, and this with it.
-        let _ = healed.wait_for(|healed| *healed).await;
-        while producers.join_next().await.is_some() {}
-        reader(AUDITOR).read_all().await;
-        following.abort();
+        schedule.iter().try_for_each(|step| step.validate(&bounds))
+    }
+
+    /// What its clients do, in a run with `seed`.
+    pub fn workload(&self, seed: u64, recorder: Recorder) -> Workload {
+        self.playing(self.play, seed, recorder)
+    }
+
+    /// What those do that mean no good.
+    pub fn hostile_workload(&self, seed: u64, recorder: Recorder) -> Option<Workload> {
+        let play = self.strangers?;
+        Some(self.playing(play, seed, recorder))
+    }
+
+    fn playing(&self, play: Play, seed: u64, recorder: Recorder) -> Workload {
+        let patience = self.patience;
+        Box::new(move |clients: Clients, healed| {
+            let stage = Stage {
+                clients,
+                recorder,
+                patience,
+                seed,
+                healed,
+            };
+            async move { play(stage).await }.boxed()
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_scenario_has_a_name_of_its_own_and_says_what_it_proves() {
+        let names: BTreeSet<_> = all().map(|scenario| scenario.name).collect();
+        assert_eq!(names.len(), all().count());
+        for scenario in all() {
+            assert!(!scenario.name.is_empty() && !scenario.about.is_empty());
+            assert_eq!(
+                scenario.planted.is_some(),
+                scenario.family == Family::Planted
+            );
+        }
+    }
+
+    #[test]
+    fn a_family_has_scenarios_or_says_why_not() {
+        for family in Family::ALL {
+            let members = all().filter(|scenario| scenario.family == family).count();
+            assert_eq!(members == 0, family.why_empty().is_some(), "{family}");
+        }
+    }
+
+    #[test]
+    fn what_rules_may_name_is_in_the_scenarios_world() {
+        for scenario in all() {
+            let world = scenario.world(0);
+            let (servers, links) = (world.servers(), world.links());
+            let rules = scenario.rules;
+            assert!(rules.servers.iter().all(|one| servers.contains(one)));
+            assert!(rules.links.iter().all(|one| links.contains(one)));
+            let hops = rules.hops.iter().map(|hop| hop.server());
+            assert!(
+                hops.into_iter().all(|hop| servers.contains(&hop)),
+                "{}",
+                scenario.name
+            );
+        }
     }
 }

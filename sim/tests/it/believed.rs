@@ -18,7 +18,7 @@ fn found(scenario: &'static Scenario) -> Failure {
 
 #[test]
 fn every_planted_fault_is_caught_by_its_checker_and_shrinks() {
-    for scenario in scenario::ALL {
+    for scenario in scenario::all() {
         let Some(name) = scenario.planted else {
             continue;
         };

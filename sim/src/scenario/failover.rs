@@ -1,0 +1,235 @@
+//! Failover: machines, links and calls fail under readers and writers. Except in the first of them
+//! calls to Queen pass through a relay.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+
+use super::family::Family;
+use super::orders::Orders;
+use super::{PATIENCE, Scenario, Setting};
+use crate::schedule::{ANY, Hop, Kind, Link, Rules, Server};
+use crate::trace::Node;
+
+/// Every fault, in a world without a relay.
+pub const RULES: Rules = Rules {
+    heal_at_ms: 8_000,
+    max_steps: 8,
+    max_wall_jump_ms: 600_000,
+    max_lasting_ms: 4_000,
+    kinds: ANY,
+    servers: &[Server::Facade, Server::Queen],
+    links: &[Link::ClientsFacade, Link::FacadeQueen],
+    hops: &[Hop::Queen],
+    clients: &[],
+    apis: &[],
+};
+
+/// Every fault, in a world with one.
+const RELAYED: Rules = Rules {
+    servers: &[Server::Facade, Server::Relay, Server::Queen],
+    links: &[Link::ClientsFacade, Link::FacadeRelay, Link::RelayQueen],
+    hops: &[Hop::Relay, Hop::Queen],
+    ..RULES
+};
+
+/// A scenario of the usual orders behind a relay.
+const RELAY: Scenario = Scenario {
+    name: "",
+    about: "",
+    family: Family::Failover,
+    rules: RELAYED,
+    planted: None,
+    setting: Setting {
+        relay: true,
+        ..Setting::PLAIN
+    },
+    patience: PATIENCE,
+    play: |stage| Orders::USUAL.play(stage).boxed(),
+    strangers: None,
+};
+
+/// A night's outage in a day's pace: what waits is written when Queen is back.
+const LONG: Rules = Rules {
+    heal_at_ms: 15_000,
+    max_steps: 4,
+    max_lasting_ms: 13_000,
+    ..RELAYED
+};
+
+/// All of them.
+pub const ALL: &[Scenario] = &[
+    Scenario {
+        name: "acknowledged-is-there-once",
+        about: "what an idempotent producer was told is stored is in the log once, where it was told, in order",
+        rules: RULES,
+        setting: Setting::PLAIN,
+        ..RELAY
+    },
+    Scenario {
+        name: "anything-behind-a-relay",
+        about: "the same with a relay between facade and Queen, under every kind of fault",
+        ..RELAY
+    },
+    Scenario {
+        name: "facade-dies-with-five-in-flight",
+        about: "a facade that dies, or drains, while five batches of each writer are in flight stores none of them twice",
+        rules: Rules {
+            servers: &[Server::Facade],
+            links: &[Link::ClientsFacade, Link::FacadeRelay],
+            kinds: &[
+                (2, Kind::Crash),
+                (6, Kind::Bounce),
+                (4, Kind::Restart),
+                (2, Kind::Hold),
+                (2, Kind::Release),
+                (2, Kind::Latency),
+            ],
+            ..RELAYED
+        },
+        play: |stage| {
+            let orders = Orders {
+                batches: 300,
+                records: 1,
+                every: Duration::from_millis(20),
+                ..Orders::USUAL
+            };
+            orders.play(stage).boxed()
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "queen-is-out-for-long",
+        about: "an outage of Queen beyond every call limit costs time, and no record",
+        rules: Rules {
+            servers: &[Server::Queen],
+            links: &[Link::RelayQueen],
+            kinds: &[
+                (4, Kind::Crash),
+                (2, Kind::Bounce),
+                (4, Kind::Pause),
+                (2, Kind::Partition),
+            ],
+            ..LONG
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "queen-restarts-from-disk",
+        about: "a Queen that loses power, or is killed, comes back with all that she acknowledged",
+        rules: Rules {
+            servers: &[Server::Queen],
+            kinds: &[(2, Kind::Crash), (6, Kind::Bounce)],
+            ..RELAYED
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "links-are-held-and-released",
+        about: "what arrives late is neither lost nor stored twice",
+        rules: Rules {
+            kinds: &[
+                (4, Kind::Hold),
+                (4, Kind::Release),
+                (3, Kind::Latency),
+                (1, Kind::Bounce),
+            ],
+            ..RELAYED
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "answers-are-lost-after-applying",
+        about: "a push or a KV write that was done and not answered is not done twice",
+        rules: Rules {
+            kinds: &[(8, Kind::Cut), (1, Kind::Bounce)],
+            servers: &[Server::Facade, Server::Relay],
+            ..RELAYED
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "queen-is-slow",
+        about: "calls that take longer than the call limit are repeated, and what they did is done once",
+        rules: Rules {
+            kinds: &[(6, Kind::Slow), (1, Kind::Latency), (1, Kind::Pause)],
+            ..LONG
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "storm-of-429",
+        about: "a Queen that refuses calls for a while, with Retry-After or without, is waited for",
+        rules: Rules {
+            kinds: &[(8, Kind::Status), (1, Kind::Slow)],
+            ..RELAYED
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "relay-is-cut",
+        about: "a proxy between facade and Queen may die at any time",
+        rules: Rules {
+            servers: &[Server::Relay],
+            links: &[Link::FacadeRelay, Link::RelayQueen],
+            kinds: &[
+                (2, Kind::Crash),
+                (5, Kind::Bounce),
+                (2, Kind::Pause),
+                (2, Kind::Partition),
+                (3, Kind::Repair),
+                (2, Kind::Cut),
+            ],
+            ..RELAYED
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "clocks-jump",
+        about: "wall clocks that jump by hours cost nothing",
+        rules: Rules {
+            max_wall_jump_ms: 86_400_000,
+            kinds: &[
+                (8, Kind::WallJump),
+                (2, Kind::Bounce),
+                (1, Kind::Pause),
+                (1, Kind::Cut),
+            ],
+            ..RELAYED
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "two-doors",
+        about: "two facades before one Queen, each for itself, keep the same promises",
+        rules: Rules {
+            servers: &[
+                Server::Facade,
+                Server::Facade2,
+                Server::Relay,
+                Server::Queen,
+            ],
+            links: &[
+                Link::ClientsFacade,
+                Link::ClientsFacade2,
+                Link::FacadeRelay,
+                Link::Facade2Relay,
+                Link::RelayQueen,
+            ],
+            ..RELAYED
+        },
+        setting: Setting {
+            facades: 2,
+            relay: true,
+            ..Setting::PLAIN
+        },
+        play: |stage| {
+            let orders = Orders {
+                doors: &[Node::Facade, Node::Facade2],
+                ..Orders::USUAL
+            };
+            orders.play(stage).boxed()
+        },
+        ..RELAY
+    },
+];
