@@ -1,6 +1,8 @@
 //! Sans-IO state machines: consumer groups, producer sequences, transactions, fetch sessions.
 
 pub mod classic;
+pub mod consumer;
 pub mod fetch_session;
 pub mod producer;
+mod timers;
 pub mod transaction;

@@ -49,13 +49,13 @@ impl Protocols {
         self.0.is_empty()
     }
 
-    pub(super) fn metadata_of(&self, name: &str) -> Option<&Bytes> {
+    pub(crate) fn metadata_of(&self, name: &str) -> Option<&Bytes> {
         self.iter()
             .find(|protocol| &*protocol.name == name)
             .map(|protocol| &protocol.metadata)
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.iter()
             .map(|protocol| protocol.name.len() + protocol.metadata.len() + size_of::<Protocol>())
             .sum()
@@ -259,6 +259,8 @@ pub enum Cause {
     GroupFull(MemberId),
     /// The assignment was too large to keep.
     AssignmentTooLarge,
+    /// The last member of the consumer protocol left, and the group became a classic one.
+    Downgraded,
     /// This coordinator stops.
     Stopping,
 }

@@ -28,6 +28,7 @@ mod ids;
 mod join;
 mod leave;
 mod member;
+pub(crate) mod migrate;
 mod pending;
 mod roster;
 mod settings;

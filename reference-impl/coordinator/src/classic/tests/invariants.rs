@@ -24,7 +24,7 @@ impl ClassicGroup {
             GroupState::Empty | GroupState::Dead => assert!(self.roster.is_empty()),
             GroupState::PreparingRebalance => {
                 assert!(members().all(|member| member.sync.is_none()));
-                assert!(self.stopping || self.timers.is_set(Timer::Join));
+                assert!(self.stopping || self.timers.is_set(&Timer::Join));
             }
             GroupState::CompletingRebalance | GroupState::Stable => {
                 assert!(members().all(|member| member.join.is_none()));
@@ -39,10 +39,10 @@ impl ClassicGroup {
             let name = self.protocol_name.as_deref().unwrap_or_default();
             assert!(members().all(|member| member.protocols.metadata_of(name).is_some()));
             let waits_for_sync = !self.unsynced.is_empty();
-            assert_eq!(waits_for_sync, self.timers.is_set(Timer::Sync));
+            assert_eq!(waits_for_sync, self.timers.is_set(&Timer::Sync));
         }
         for (seat, member) in self.roster.iter() {
-            let watched = self.timers.is_set(Timer::Session(seat));
+            let watched = self.timers.is_set(&Timer::Session(seat));
             assert!(watched || self.stopping || member.satisfies_heartbeat());
         }
         assert!(self.pending.len() <= self.settings.max_size);
