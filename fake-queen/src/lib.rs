@@ -5,6 +5,7 @@
 //!
 //! "Contract section N" in the comments of this crate is section N of docs/queen-contract.md.
 
+pub mod auth;
 pub mod conformance;
 pub mod console;
 pub mod engine;

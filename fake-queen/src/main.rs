@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use fake_queen::auth::Key;
 use fake_queen::conformance::{self, Target};
 use fake_queen::{KvRates, Options, Queen, Storage};
 use host::Secret;
@@ -51,6 +52,9 @@ struct Serve {
     /// Serve `POST /api/v1/fetch/offsets`, as the 2.x line does.
     #[arg(long)]
     fetch_offsets: bool,
+    /// Calls need a JSON web token signed (HS256, HS384 or HS512) with the secret in this file.
+    #[arg(long)]
+    jwt_secret_file: Option<PathBuf>,
     /// KV read calls per second.
     #[arg(long, env = "QUEEN_KV_READ_RATE", default_value_t = KvRates::default().reads_per_second)]
     kv_read_rate: u32,
@@ -91,7 +95,9 @@ async fn run(serve: Serve) -> Result<(), Box<dyn std::error::Error>> {
     let host = host::os::host();
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
+    let secret = serve.jwt_secret_file.map(std::fs::read).transpose()?;
     let options = Options {
+        jwt: secret.map(|secret| Key::new(secret.trim_ascii_end())),
         storage: serve.dir.map_or(Storage::Memory, Storage::Directory),
         kv_rates: Some(KvRates {
             reads_per_second: serve.kv_read_rate,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::auth::Key;
 use crate::faults::Faults;
 use crate::store::Backend;
 
@@ -88,6 +89,8 @@ pub struct Options {
     pub tenancy_header: bool,
     /// `POST fetch/offsets` exists, as on the 2.x line. Without it the path is 404, as in 1.x.
     pub fetch_offsets: bool,
+    /// Calls need a token signed with this (`JWT_ENABLED`, `JWT_SECRET`); `None` asks nobody.
+    pub jwt: Option<Key>,
     /// Largest request body (`QUEEN_MAX_BODY_BYTES`).
     pub max_body_bytes: usize,
     /// Request bodies held at once; a request waits until its body fits.
@@ -115,6 +118,7 @@ impl Default for Options {
             kv_require_grant: false,
             tenancy_header: false,
             fetch_offsets: false,
+            jwt: None,
             max_body_bytes: 64 << 20,
             max_inflight_body_bytes: 256 << 20,
             retention_interval: Duration::from_secs(5),

@@ -26,6 +26,12 @@ pub enum ApiError {
     /// `x-queen-tenant` isn't a UUID.
     #[error("invalid x-queen-tenant header (must be a UUID)")]
     BadTenant,
+    /// The call's token, or its absence, in a broker's words.
+    #[error("{0}")]
+    Unauthenticated(&'static str),
+    /// The token lacks the route's role.
+    #[error("Insufficient permissions")]
+    Forbidden,
     /// No such path under `/api`, or not with that method.
     #[error("Not Found")]
     NoSuchRoute,
@@ -105,7 +111,8 @@ impl ApiError {
             Self::Kv(_) | Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::NoSuchRoute | Self::NotFound(_) => StatusCode::NOT_FOUND,
             Self::BodyTimedOut => StatusCode::REQUEST_TIMEOUT,
-            Self::FeatureGated => StatusCode::FORBIDDEN,
+            Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+            Self::FeatureGated | Self::Forbidden => StatusCode::FORBIDDEN,
             Self::RateLimited { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::KvDisabled => StatusCode::SERVICE_UNAVAILABLE,
             Self::Configure(OptionError::WrongType(_))

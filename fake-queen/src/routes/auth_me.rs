@@ -11,7 +11,12 @@ use crate::http::reply::Reply;
 /// Answers.
 pub fn handle(call: &Call<'_>) -> Reply {
     let tenant = call.tenant.0;
-    match call.injected.auth_me().unwrap_or_default() {
+    let usual = match call.node.options.jwt {
+        None => AuthMe::Standalone,
+        // It knows no bearer: only logins.
+        Some(_) => AuthMe::Unauthorized,
+    };
+    match call.injected.auth_me().unwrap_or(usual) {
         AuthMe::Standalone => Reply::value(&json!({
             "user_id": "standalone",
             "email": null,

@@ -35,6 +35,7 @@ use hyper::body::Incoming;
 use serde::Deserialize;
 use uuid::Uuid;
 
+use crate::auth;
 use crate::console;
 use crate::faults::{Injected, RetryAfter};
 use crate::http::body;
@@ -103,6 +104,13 @@ pub async fn answer(node: &Arc<Node>, request: Request<Incoming>) -> Result<Repl
     }
     if let Some((code, retry_after, body)) = injected.status() {
         return Ok(overridden(node, code, retry_after, body));
+    }
+    if let Some(key) = &node.options.jwt {
+        let now_ms = node.host.clock.wall().epoch_ms();
+        let level = auth::Level::of(&target);
+        if let Err(error) = auth::authorize(key, level, &head.headers, now_ms) {
+            return Ok(error.into_reply());
+        }
     }
     let tenant = match tenant(node, &head.headers) {
         Ok(tenant) => tenant,

@@ -14,13 +14,16 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use host::service::InProcess;
 use host::shutdown::{Trigger, shutdown};
+use host::tls::{Roots, TlsConnect};
 use host::{Connect, Host, Listener, Remote};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::task::JoinHandle;
+use tokio::sync::Notify;
+use tokio::task::{JoinHandle, JoinSet};
 
-use crate::config::{Config, HostPort, QueenUrl, Variables, variables};
+use crate::config::{Config, HostPort, Mechanism, QueenUrl, Variables, variables};
 use crate::context::{Node, NodeId, NodeParts};
 use crate::metrics::Metrics;
+use crate::security::tls_files;
 use crate::{http, logging, server};
 use command_line::Command;
 
@@ -46,6 +49,9 @@ pub enum StartError {
     /// The Queen in this process did not start.
     #[error("QUEEN_URL: the embedded Queen did not start: {0}")]
     Embedded(Box<dyn Error + Send + Sync>),
+    /// An `https` Queen cannot be called.
+    #[error("QUEEN_URL: {0}")]
+    QueenTls(String),
     /// This binary was built without one.
     #[error("QUEEN_URL: this binary was built without the embedded Queen")]
     NoEmbedded,
@@ -65,6 +71,9 @@ pub struct RunningFacade {
     http_addr: Option<SocketAddr>,
     trigger: Trigger,
     listeners: Vec<JoinHandle<()>>,
+    /// Follows the TLS files; ends with the facade.
+    _follower: JoinSet<()>,
+    reload: Arc<Notify>,
 }
 
 impl RunningFacade {
@@ -81,6 +90,11 @@ impl RunningFacade {
     /// The state of the facade: configuration, metrics.
     pub fn node(&self) -> &Arc<Node> {
         &self.node
+    }
+
+    /// Reads the TLS files again now, if there are any.
+    pub fn reload(&self) {
+        self.reload.notify_one();
     }
 
     /// Closes the listeners, answers what is in flight for at most `QUEEN_KAFKA_DRAIN_MS`, then
@@ -135,12 +149,22 @@ pub async fn start(
     if let Some(listener) = http_listener {
         listeners.push(tokio::spawn(http::serve(Arc::clone(&node), listener)));
     }
+    let reload = Arc::new(Notify::new());
+    let files = node.config.security.tls.as_ref();
+    let files = files.and_then(|tls| tls.files.clone());
+    let mut follower = JoinSet::new();
+    if let Some((acceptor, files)) = node.tls.clone().zip(files) {
+        let (host, asked) = (node.host.clone(), Arc::clone(&reload));
+        follower.spawn(tls_files::follow(files, acceptor, host, asked));
+    }
     Ok(RunningFacade {
         node,
         local_addr,
         http_addr,
         trigger,
         listeners,
+        _follower: follower,
+        reload,
     })
 }
 
@@ -215,18 +239,26 @@ pub fn main(embedded: Option<EmbedFn>) -> ExitCode {
 async fn run_until_signal(config: Config, embedded: Option<EmbedFn>) -> Result<(), StartError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut hangup = signal(SignalKind::hangup())?;
     announce(&config);
     let host = host::os::host();
     let (upstream, stop_queen) = match &config.queen_url {
         QueenUrl::Http {
-            host: name, port, ..
+            tls,
+            host: name,
+            port,
+            ..
         } => {
-            let remote = Remote {
+            let remote: Arc<dyn Connect> = Arc::new(Remote {
                 net: Arc::clone(&host.net),
                 host: name.clone(),
                 port: *port,
+            });
+            let upstream = match tls {
+                false => remote,
+                true => over_tls(remote, name, &host)?,
             };
-            (Arc::new(remote) as Arc<dyn Connect>, None)
+            (upstream, None)
         }
         QueenUrl::Embedded { dir } => {
             let embed = embedded.ok_or(StartError::NoEmbedded)?;
@@ -237,10 +269,13 @@ async fn run_until_signal(config: Config, embedded: Option<EmbedFn>) -> Result<(
     };
     let mut facade = start(config, host, upstream).await?;
     tracing::info!(listen = %facade.local_addr(), "queen-kafka serves");
-    let name = tokio::select! {
-        _ = terminate.recv() => Some("SIGTERM"),
-        _ = interrupt.recv() => Some("SIGINT"),
-        () = facade.ended() => None,
+    let name = loop {
+        tokio::select! {
+            _ = terminate.recv() => break Some("SIGTERM"),
+            _ = interrupt.recv() => break Some("SIGINT"),
+            _ = hangup.recv() => facade.reload(),
+            () = facade.ended() => break None,
+        }
     };
     let Some(name) = name else {
         return Err(StartError::Ended);
@@ -262,8 +297,26 @@ async fn run_until_signal(config: Config, embedded: Option<EmbedFn>) -> Result<(
     Ok(())
 }
 
+fn over_tls(
+    remote: Arc<dyn Connect>,
+    name: &str,
+    host: &Host,
+) -> Result<Arc<dyn Connect>, StartError> {
+    let refused = |error: &dyn std::fmt::Display| StartError::QueenTls(error.to_string());
+    let roots = Roots::of_system().map_err(|error| refused(&error))?;
+    let tls = TlsConnect::new(remote, name, &roots, Arc::clone(&host.clock));
+    Ok(Arc::new(tls.map_err(|error| refused(&error))?))
+}
+
 /// The boot line: what to compare with what the clients use.
 fn announce(config: &Config) {
+    let security = &config.security;
+    if security.sasl.is_some() && security.tls.is_none() {
+        tracing::warn!(
+            "QUEEN_KAFKA_SASL without TLS: every client's Queen token crosses the network in the \
+             clear; set QUEEN_KAFKA_TLS_CERT and QUEEN_KAFKA_TLS_KEY unless the link is encrypted"
+        );
+    }
     tracing::info!(
         queen_url = %config.queen_url,
         authenticated = config.queen_token.is_some(),
@@ -271,9 +324,9 @@ fn announce(config: &Config) {
         advertised = %config.advertised,
         default_partitions = config.default_partitions.get(),
         group_join_delay_ms = config.groups.initial_rebalance_delay.as_millis() as u64,
-        tls = false,
-        sasl = %"none",
-        forward_sni_host = false,
+        tls = security.tls.is_some(),
+        sasl = %security.sasl.map_or("none", Mechanism::as_str),
+        forward_sni_host = security.forward_sni_host,
         node_id = NodeId::SINGLE.0,
         cluster = %config.cluster,
         "queen-kafka starting"

@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::shutdown::Shutdown;
+use host::tls::Acceptor;
 use host::{Connect, Host, Monotonic, Secret};
 use kafka_protocol::protocol::StrBytes;
 
@@ -20,6 +21,7 @@ use crate::metrics::Metrics;
 use crate::offsets::Offsets;
 use crate::produce::Produce;
 use crate::queen::{Client, Credential, Scope};
+use crate::security::{Authentication, Identities};
 use crate::time_index::TimeIndex;
 
 /// A Kafka broker id.
@@ -81,6 +83,10 @@ pub struct Node {
     pub offsets: Offsets,
     /// The consumer groups this node coordinates.
     pub groups: Groups,
+    /// Whose the credentials are that clients authenticate with.
+    pub identities: Identities,
+    /// TLS of the Kafka listener; `None` is plaintext.
+    pub tls: Option<Acceptor>,
 }
 
 impl Node {
@@ -118,7 +124,11 @@ impl Node {
             parts.shutdown.clone(),
             &parts.metrics.registry,
         );
+        let tls = parts.config.security.tls.as_ref();
+        let tls = tls.map(|tls| Acceptor::new(tls.identity.clone(), parts.host.clock.clone()));
         Arc::new(Self {
+            identities: Identities::new(&parts.host, queen.clone()),
+            tls,
             produce,
             fetching: Fetching::new(&parts.metrics.registry),
             time_index,
@@ -175,21 +185,61 @@ pub struct Session {
     /// listener that authenticates nobody.
     pub scope: Scope,
     /// What the client said it is, once it has.
-    pub software: OnceLock<ClientSoftware>,
+    pub software: Arc<OnceLock<ClientSoftware>>,
+    /// What the connection has proved.
+    pub authentication: Arc<Authentication>,
+    /// When `credential` was proved; `None` when it is the process's own.
+    pub since: Option<Monotonic>,
 }
 
 impl Session {
     /// A session that reaches Queen with the process's own token.
     pub fn new(id: SessionId, peer: SocketAddr, token: Option<Secret<String>>) -> Arc<Self> {
+        let credential = Credential {
+            bearer: token,
+            host: None,
+        };
+        Self::first(id, peer, credential, false)
+    }
+
+    /// The first session of a connection. When it has to authenticate, `credential` brings no
+    /// bearer. A `Host` of its own sets its state apart: it may lead to another tenant.
+    pub fn first(
+        id: SessionId,
+        peer: SocketAddr,
+        credential: Credential,
+        authenticates: bool,
+    ) -> Arc<Self> {
+        let scope = match &credential.host {
+            Some(host) => Scope::new(&format!("host:{host}")),
+            None => Scope::new(""),
+        };
         Arc::new(Self {
             id,
             peer,
-            credential: Credential {
-                bearer: token,
-                host: None,
-            },
-            scope: Scope::new(""),
-            software: OnceLock::new(),
+            credential,
+            scope,
+            software: Arc::default(),
+            authentication: Authentication::new(authenticates),
+            since: None,
+        })
+    }
+
+    /// The session that follows on the same connection when `credential` was proved at `since`.
+    pub fn authenticated(
+        &self,
+        credential: Credential,
+        scope: Scope,
+        since: Monotonic,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: self.id,
+            peer: self.peer,
+            credential,
+            scope,
+            software: Arc::clone(&self.software),
+            authentication: Arc::clone(&self.authentication),
+            since: Some(since),
         })
     }
 }

@@ -22,6 +22,7 @@ pub mod produce;
 pub mod queen;
 #[cfg(test)]
 mod scripted_queen;
+pub mod security;
 pub mod server;
 pub mod time_index;
 pub mod topics;

@@ -12,17 +12,22 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use host::Secret;
+use host::tls::Identity;
 
 pub use address::{AddressError, HostPort};
 pub use parse::{ConfigErrors, Problem, Variables};
 pub use reference::reference;
 pub use url::UrlError;
 
+pub use crate::security::tls_files::TlsFiles;
+
 /// Where Queen is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum QueenUrl {
     /// A broker or a proxy over HTTP.
     Http {
+        /// Whether it is `https`: it must prove its name to an authority that the system trusts.
+        tls: bool,
         /// Host name or address, without brackets.
         host: String,
         /// TCP port.
@@ -79,6 +84,44 @@ pub struct GroupConfig {
     pub max_session_timeout: Duration,
 }
 
+/// How SASL is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// PLAIN: the password is a Queen bearer.
+    Plain,
+}
+
+impl Mechanism {
+    /// As the variable and the boot line spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+        }
+    }
+}
+
+/// TLS of the Kafka listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsConfig {
+    /// What the listener proves to be.
+    pub identity: Identity,
+    /// Where it was read from, to be read again when it changes.
+    pub files: Option<TlsFiles>,
+}
+
+/// Who may connect, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SecurityConfig {
+    /// `QUEEN_KAFKA_TLS_CERT` and `QUEEN_KAFKA_TLS_KEY`; `None` is plaintext.
+    pub tls: Option<TlsConfig>,
+    /// `QUEEN_KAFKA_SASL`; `None` authenticates nobody.
+    pub sasl: Option<Mechanism>,
+    /// `QUEEN_KAFKA_FORWARD_SNI_HOST`.
+    pub forward_sni_host: bool,
+    /// `QUEEN_KAFKA_REAUTH_MS`; `None` is for ever.
+    pub reauth: Option<Duration>,
+}
+
 /// What is logged, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
@@ -112,6 +155,8 @@ pub struct Config {
     pub cluster: String,
     /// Listener bounds.
     pub listener: ListenerConfig,
+    /// TLS and SASL.
+    pub security: SecurityConfig,
     /// Group coordinator.
     pub groups: GroupConfig,
     /// `QUEEN_KAFKA_DRAIN_MS`.
@@ -143,6 +188,7 @@ impl Config {
                 write_timeout: Duration::from_secs(30),
                 max_in_flight_bytes: 512 * 1024 * 1024,
             },
+            security: SecurityConfig::default(),
             groups: GroupConfig {
                 initial_rebalance_delay: Duration::from_secs(3),
                 min_session_timeout: Duration::from_secs(6),

@@ -10,7 +10,10 @@ use host::Secret;
 use tracing_subscriber::EnvFilter;
 
 use super::variables::{self as var, Kind, Status, Variable};
-use super::{Config, GroupConfig, HostPort, ListenerConfig, LogConfig, PartitionCount, QueenUrl};
+use super::{
+    Config, GroupConfig, HostPort, ListenerConfig, LogConfig, Mechanism, PartitionCount, QueenUrl,
+    SecurityConfig, TlsConfig, TlsFiles,
+};
 
 /// Variables by name, as the process got them.
 pub type Variables = BTreeMap<OsString, OsString>;
@@ -98,6 +101,7 @@ impl Reader<'_> {
             admin: self.switch(&var::ADMIN),
             cluster: fallback.cluster,
             listener: self.listener(),
+            security: self.security(),
             groups,
             drain: self.millis(&var::DRAIN_MS),
             log: self.log(),
@@ -114,6 +118,64 @@ impl Reader<'_> {
             write_timeout: self.millis(&var::WRITE_TIMEOUT_MS),
             max_in_flight_bytes: self.size(&var::MAX_IN_FLIGHT_BYTES),
         }
+    }
+
+    fn security(&mut self) -> SecurityConfig {
+        let reauth = self.millis(&var::REAUTH_MS);
+        SecurityConfig {
+            tls: self.tls(),
+            sasl: self.word(&var::SASL).map(|_| Mechanism::Plain),
+            forward_sni_host: self.switch(&var::FORWARD_SNI_HOST),
+            reauth: Some(reauth).filter(|reauth| !reauth.is_zero()),
+        }
+    }
+
+    fn tls(&mut self) -> Option<TlsConfig> {
+        let (cert, key) = (self.text(&var::TLS_CERT), self.text(&var::TLS_KEY));
+        let (cert, key) = match (cert, key) {
+            (Some(cert), Some(key)) => (cert, key),
+            (None, None) => {
+                if self.text(&var::FORWARD_SNI_HOST).as_deref() == Some("true") {
+                    let message = "requires TLS: a plaintext connection carries no server name";
+                    self.problem(&var::FORWARD_SNI_HOST, message);
+                }
+                return None;
+            }
+            (cert, _) => {
+                let (set, missing) = match cert {
+                    Some(_) => (&var::TLS_CERT, &var::TLS_KEY),
+                    None => (&var::TLS_KEY, &var::TLS_CERT),
+                };
+                let message = format!("is set without {}: TLS needs both files", missing.name);
+                self.problem(set, &message);
+                return None;
+            }
+        };
+        let files = TlsFiles {
+            cert: cert.into(),
+            key: key.into(),
+        };
+        match files.load() {
+            Ok(identity) => Some(TlsConfig {
+                identity,
+                files: Some(files),
+            }),
+            Err(error) => {
+                let (variable, path) = match error.is_of_key() {
+                    true => (&var::TLS_KEY, &files.key),
+                    false => (&var::TLS_CERT, &files.cert),
+                };
+                self.problem(variable, &format!("is {:?}: {error}", path.display()));
+                None
+            }
+        }
+    }
+
+    /// A word of a variable that takes some.
+    fn word(&mut self, variable: &'static Variable) -> Option<String> {
+        let text = self.text(variable)?;
+        self.check(variable, &text);
+        Some(text).filter(|_| !self.has_problem(variable))
     }
 
     fn groups(&mut self) -> GroupConfig {
@@ -190,21 +252,6 @@ impl Reader<'_> {
 
     /// The rules between variables that are not built.
     fn pairs(&mut self) {
-        let (cert, key) = (self.text(&var::TLS_CERT), self.text(&var::TLS_KEY));
-        let alone = match (&cert, &key) {
-            (Some(_), None) => Some((&var::TLS_CERT, &var::TLS_KEY)),
-            (None, Some(_)) => Some((&var::TLS_KEY, &var::TLS_CERT)),
-            _ => None,
-        };
-        if let Some((set, missing)) = alone {
-            let message = format!("is set without {}: TLS needs both files", missing.name);
-            self.problem(set, &message);
-        }
-        let forwards = self.text(&var::FORWARD_SNI_HOST).as_deref() == Some("true");
-        if forwards && cert.is_none() && key.is_none() {
-            let message = "requires TLS: a plaintext connection carries no server name";
-            self.problem(&var::FORWARD_SNI_HOST, message);
-        }
         if self.integer(&var::TXN_MAX_BYTES) > self.integer(&var::TXN_MAX_STAGED_BYTES) {
             self.above(&var::TXN_MAX_BYTES, &var::TXN_MAX_STAGED_BYTES);
         }

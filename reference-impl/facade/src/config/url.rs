@@ -24,9 +24,6 @@ pub enum UrlError {
     /// A query or a fragment.
     #[error("must not carry a query or a fragment")]
     Query,
-    /// The feature is missing.
-    #[error("asks for https, which is not built in this version")]
-    TlsNotBuilt,
 }
 
 impl QueenUrl {
@@ -64,10 +61,8 @@ impl QueenUrl {
         if base_path.bytes().any(|b| b <= b' ' || b >= 0x7f) {
             return Err(UrlError::Host);
         }
-        if tls {
-            return Err(UrlError::TlsNotBuilt);
-        }
         Ok(Self::Http {
+            tls,
             host,
             port,
             base_path,
@@ -86,14 +81,16 @@ impl fmt::Display for QueenUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Http {
+                tls,
                 host,
                 port,
                 base_path,
             } => {
+                let (scheme, usual) = if *tls { ("https", 443) } else { ("http", 80) };
                 let bracketed = host.parse::<Ipv6Addr>().is_ok();
                 let (open, close) = if bracketed { ("[", "]") } else { ("", "") };
-                write!(f, "http://{open}{host}{close}")?;
-                if *port != 80 {
+                write!(f, "{scheme}://{open}{host}{close}")?;
+                if *port != usual {
                     write!(f, ":{port}")?;
                 }
                 f.write_str(base_path)
@@ -117,6 +114,8 @@ mod tests {
     #[case("http://queen:80", "http://queen")]
     #[case("http://[::1]:6632/", "http://[::1]:6632")]
     #[case("http://[::1]", "http://[::1]")]
+    #[case("https://queen:443/", "https://queen")]
+    #[case("https://queen:80", "https://queen:80")]
     #[case("embedded:", "embedded:")]
     #[case("embedded: ", "embedded:")]
     #[case("embedded:./data", "embedded:./data")]
@@ -136,7 +135,7 @@ mod tests {
     #[case("http://queen/a b", UrlError::Host)]
     #[case("http://user:secret@queen", UrlError::Credentials)]
     #[case("http://queen?x=1", UrlError::Query)]
-    #[case("https://queen", UrlError::TlsNotBuilt)]
+    #[case("https://user:secret@queen", UrlError::Credentials)]
     fn is_refused(#[case] text: &str, #[case] error: UrlError) {
         assert_eq!(QueenUrl::parse(text), Err(error));
     }

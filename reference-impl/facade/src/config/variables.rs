@@ -143,7 +143,7 @@ const HOUR_MS: u64 = 3_600_000;
 
 variables! {
     QUEEN_URL = "QUEEN_URL", Some(url::DEFAULT), Kind::Url, Addresses, Served,
-        "The broker or proxy the facade calls: an `http` URL, a trailing slash is dropped. `embedded:DIR` runs a durable Queen in this process that stores in DIR, `embedded:` one in memory. `https` is not built in this version.";
+        "The broker or proxy the facade calls: an `http` or `https` URL, a trailing slash is dropped. An `https` one must prove its name to an authority the system trusts (`SSL_CERT_FILE` names others). `embedded:DIR` runs a durable Queen in this process that stores in DIR, `embedded:` one in memory.";
     QUEEN_TOKEN = "QUEEN_TOKEN", None, Kind::Token, Addresses, Served,
         "Bearer token for that broker. Optional, and never logged: the boot line says whether there is one.";
     ADDR = "QUEEN_KAFKA_ADDR", Some("0.0.0.0:9092"), Kind::Bind, Addresses, Served,
@@ -184,16 +184,16 @@ variables! {
         "The same, and it wins over `LOG_LEVEL`.";
     LOG_JSON = "QUEEN_LOG_JSON", Some("false"), Kind::OnlyTrue, Logging, Served,
         "`true` logs JSON lines. Any other value is read as false.";
-    TLS_CERT = "QUEEN_KAFKA_TLS_CERT", None, Kind::Path, Security, NotBuilt("TLS"),
-        "PEM certificate chain. Both this and the key, or neither.";
-    TLS_KEY = "QUEEN_KAFKA_TLS_KEY", None, Kind::Path, Security, NotBuilt("TLS"),
-        "PEM private key.";
-    SASL = "QUEEN_KAFKA_SASL", None, Kind::Word(&["plain"]), Security, NotBuilt("SASL"),
-        "The mechanism clients authenticate with.";
-    FORWARD_SNI_HOST = "QUEEN_KAFKA_FORWARD_SNI_HOST", Some("false"), Kind::Switch, Security, NotBuilt("TLS"),
+    TLS_CERT = "QUEEN_KAFKA_TLS_CERT", None, Kind::Path, Security, Served,
+        "PEM certificate chain, the listener's own first. Both this and the key, or neither.";
+    TLS_KEY = "QUEEN_KAFKA_TLS_KEY", None, Kind::Path, Security, Served,
+        "PEM private key (PKCS#8, PKCS#1 or SEC1). Read and parsed at boot: one that does not match the certificate refuses to start. Both files are looked at every ten seconds and on SIGHUP, and new ones serve new connections.";
+    SASL = "QUEEN_KAFKA_SASL", None, Kind::Word(&["plain"]), Security, Served,
+        "The mechanism clients authenticate with: the password is a Queen bearer token, the username a label for the log. Unset authenticates nobody and reaches Queen with `QUEEN_TOKEN`.";
+    FORWARD_SNI_HOST = "QUEEN_KAFKA_FORWARD_SNI_HOST", Some("false"), Kind::Switch, Security, Served,
         "Forwards the TLS server name as the `Host` header of a connection's calls to Queen. Requires TLS.";
-    REAUTH_MS = "QUEEN_KAFKA_REAUTH_MS", Some("0"), integer(0, 604_800_000), Security, NotBuilt("SASL re-authentication"),
-        "How long an authentication lasts when the token does not say; 0 is for ever.";
+    REAUTH_MS = "QUEEN_KAFKA_REAUTH_MS", Some("0"), integer(0, 604_800_000), Security, Served,
+        "How long an authentication lasts when the token does not say (the `exp` of a JWT); 0 is for ever. Clients authenticate again before (KIP-368); the connection of one that does not closes.";
     TXN_STAGE = "QUEEN_KAFKA_TXN_STAGE", None, Kind::Word(&["memory", "queen"]), Transactions, NotBuilt("transactions"),
         "Where the records of an open transaction wait.";
     TXN_MAX_BYTES = "QUEEN_KAFKA_TXN_MAX_BYTES", Some("8388608"), integer(64 << 10, 64 << 20), Transactions, NotBuilt("transactions"),

@@ -34,6 +34,8 @@ pub async fn handle(cx: &Context, request: JoinGroupRequest) -> JoinGroupRespons
     let Ok(name) = GroupName::new(&cx.session.scope, &request.group_id) else {
         return refused(cx.version, ErrorCode::InvalidGroupId, request.member_id);
     };
+    let identities = &cx.node.identities;
+    identities.joins(&cx.session.scope, &request.group_id);
     match cx.node.groups.join(&name, read(cx, &request)).await {
         Ok(joined) => accepted(joined),
         Err(refusal) => {

@@ -24,6 +24,7 @@ pub mod kv;
 mod push;
 mod queues;
 mod refusal;
+mod rejections;
 mod time;
 mod transaction;
 mod transport;
@@ -40,6 +41,7 @@ pub use queues::{
     ChangedEntry, ChangedLanes, Configured, MAX_CHANGED_ENTRIES, MAX_CHANGED_LANES, NamedLane,
     Queue,
 };
+pub use rejections::Rejections;
 pub use transaction::{Bundle, MAX_RIDER_KEYS, MAX_RIDER_OPERATIONS, Rollback};
 pub use transport::{
     CALL_TIMEOUT, CONNECT_TIMEOUT, MAX_ANSWER_BYTES, MAX_PARKED_CONNECTIONS,
@@ -85,6 +87,7 @@ impl Client {
                 host,
                 port,
                 base_path,
+                ..
             } => {
                 let authority = if host.contains(':') {
                     format!("[{host}]:{port}")
@@ -113,6 +116,11 @@ impl Client {
             ),
             blocking: host.blocking,
         }
+    }
+
+    /// The credentials that Queen no longer accepts.
+    pub fn rejections(&self) -> &Rejections {
+        &self.transport.rejections
     }
 
     async fn get(&self, path: &str, credential: &Credential) -> Result<Bytes, Error> {

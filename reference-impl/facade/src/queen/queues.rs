@@ -117,8 +117,7 @@ struct RawChanged {
 }
 
 impl Client {
-    /// Every queue of the credential's tenant. Also the check of a credential: 401 and 403 refuse
-    /// it.
+    /// Every queue of the credential's tenant.
     ///
     /// # Errors
     ///
@@ -127,6 +126,16 @@ impl Client {
         let answer = self.get("/api/v1/resources/queues", credential).await?;
         let list: QueueList = serde_json::from_slice(&answer).map_err(Error::unreadable)?;
         Ok(list.queues)
+    }
+
+    /// Asks whether Queen accepts the credential: it lists the queues, and looks at the status alone.
+    ///
+    /// # Errors
+    ///
+    /// All of [`Error`]; 401 and 403 refuse the credential.
+    pub async fn check_credential(&self, credential: &Credential) -> Result<(), Error> {
+        self.get("/api/v1/resources/queues", credential).await?;
+        Ok(())
     }
 
     /// Creates `queue` or sets `options` of it (configure's spelling).

@@ -22,6 +22,7 @@ use super::body::{Chunks, ReadError, collect};
 use super::credential::Credential;
 use super::error::{Error, Refusal, scrub};
 use super::refusal;
+use super::rejections::Rejections;
 
 /// How long making a connection may take, within the call's own time.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -84,6 +85,7 @@ pub(super) struct Transport {
     prompt: Semaphore,
     parked: Semaphore,
     idle: Mutex<Vec<Idle>>,
+    pub(super) rejections: Rejections,
 }
 
 #[derive(Debug)]
@@ -130,6 +132,7 @@ impl Transport {
             prompt: Semaphore::new(MAX_PROMPT_CONNECTIONS),
             parked: Semaphore::new(MAX_PARKED_CONNECTIONS),
             idle: Mutex::new(Vec::new()),
+            rejections: Rejections::default(),
         }
     }
 
@@ -137,7 +140,21 @@ impl Transport {
     ///
     /// A connection of the pool may have been closed by its peer meanwhile. A request that found
     /// it so is sent again on a fresh one when it had not left, or when repeating it is safe.
-    pub(super) async fn call(&self, mut call: Call<'_>) -> Result<Bytes, Error> {
+    pub(super) async fn call(&self, call: Call<'_>) -> Result<Bytes, Error> {
+        let credential = call.credential;
+        // Queen's identity surface answers 401 to bearers that are good elsewhere.
+        let judges = call.path.starts_with("/api/");
+        let answered = self.exchanged(call).await;
+        if let Err(Error::Refused(refusal)) = &answered
+            && refusal.status == StatusCode::UNAUTHORIZED
+            && judges
+        {
+            self.rejections.note(credential, self.clock.monotonic());
+        }
+        answered
+    }
+
+    async fn exchanged(&self, mut call: Call<'_>) -> Result<Bytes, Error> {
         call.path.insert_str(0, &self.base_path);
         let deadline = Instant::now() + call.timeout;
         let headers = self.headers(&call)?;

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context as Task, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -15,15 +16,21 @@ use futures::future::BoxFuture;
 use host::BoxStream;
 use host::budget::Reservation;
 use host::frame::{Frame, FrameReader, FrameWriter, ReadError};
+use host::gate::Slot;
+use kafka_wire::ApiKey;
 use kafka_wire::header::RequestHeader;
 use tokio::io::{ReadHalf, WriteHalf, split};
+use tokio::time::timeout;
 
 use super::ending::End;
-use super::requests::{Course, Flight, Request, unsupported_api_versions};
-use super::{Handled, Shared, read_limits};
+use super::requests::{Course, Flight, Request, sasl_authenticate, unsupported_api_versions};
+use super::{Handled, MAX_FRAME_BYTES, Shared, read_limits};
 use crate::context::{Answer, Context, Reply, Session};
 use crate::dispatch;
+use crate::security::Stage;
 
+/// How long a connection that was refused waits for its client to close.
+const LINGER: Duration = Duration::from_secs(1);
 /// Requests of one connection that are admitted and not answered.
 const MAX_PIPELINED: usize = 64;
 /// Bytes of answers that a client may leave unread before its next request starts.
@@ -34,6 +41,9 @@ const GATHER_BYTES: usize = 64 * 1024;
 pub(super) struct Connection {
     shared: Arc<Shared>,
     session: Arc<Session>,
+    slot: Slot,
+    /// [`Rejections::count`](crate::queen::Rejections::count) at the last look.
+    rejections: u64,
     reader: FrameReader<ReadHalf<BoxStream>>,
     writer: FrameWriter<WriteHalf<BoxStream>>,
     draining: BoxFuture<'static, ()>,
@@ -67,12 +77,18 @@ enum Awaited {
 }
 
 impl Connection {
-    pub(super) fn new(shared: Arc<Shared>, session: Arc<Session>, stream: BoxStream) -> Self {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        session: Arc<Session>,
+        stream: BoxStream,
+        slot: Slot,
+    ) -> Self {
         let (read, write) = split(stream);
+        let limits = read_limits(session.authentication.is_settled());
         let shutdown = shared.node.shutdown.clone();
         let write_timeout = shared.node.config.listener.write_timeout;
         Self {
-            reader: FrameReader::new(read, read_limits(), shared.budget.clone()),
+            reader: FrameReader::new(read, limits, shared.budget.clone()),
             writer: FrameWriter::new(write, write_timeout),
             draining: async move { shutdown.draining().await }.boxed(),
             waiting: None,
@@ -81,8 +97,10 @@ impl Connection {
             client_id: None,
             peer_closed: false,
             ending: None,
+            rejections: shared.node.queen.rejections().count(),
             shared,
             session,
+            slot,
         }
     }
 
@@ -94,6 +112,11 @@ impl Connection {
         end.report(&self.shared, &self.session, client_id);
         // Says goodbye to a client that still reads; one that does not is of no interest.
         let _ = self.writer.shutdown().now_or_never();
+        if matches!(end, End::AuthenticationRefused) {
+            // A close that meets unread bytes takes the answer away from the client, which would
+            // then try again for ever.
+            let _ = timeout(LINGER, self.reader.closed()).await;
+        }
     }
 
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<End> {
@@ -198,6 +221,11 @@ impl Connection {
         let tag = flight.tag;
         self.reader.touch();
         match answer {
+            Answer::Send(_) if tag.bare => match self.session.authentication.is_settled() {
+                true => self.writer.push(Bytes::from_static(&[0; 4]), None),
+                // There are no words for a refusal.
+                false => self.end(End::AuthenticationRefused),
+            },
             Answer::Send(frame) => {
                 let metrics = &self.shared.node.metrics;
                 metrics.answered(tag.key, tag.version, tag.body(&frame));
@@ -210,6 +238,37 @@ impl Connection {
                 key: tag.key,
                 reason,
             }),
+        }
+        if tag.key == ApiKey::SASL_AUTHENTICATE {
+            self.authenticated();
+        }
+        self.look_for_rejection();
+    }
+
+    /// Takes over what an authentication has changed.
+    fn authenticated(&mut self) {
+        if let Some(session) = self.session.authentication.take_successor() {
+            self.session = session;
+            self.slot.authenticated();
+            self.reader.set_max_frame_bytes(MAX_FRAME_BYTES);
+        }
+        if self.session.authentication.stage() == Stage::Refused && self.ending.is_none() {
+            self.end(End::AuthenticationRefused);
+        }
+    }
+
+    /// Ends the connection of a credential that Queen has rejected: the client was told once.
+    fn look_for_rejection(&mut self) {
+        let rejections = self.shared.node.queen.rejections();
+        let Some(since) = self.session.since else {
+            return;
+        };
+        let count = rejections.count();
+        if count != self.rejections {
+            self.rejections = count;
+            if rejections.since(&self.session.credential, since) && self.ending.is_none() {
+                self.end(End::CredentialRejected);
+            }
         }
     }
 
@@ -227,6 +286,14 @@ impl Connection {
         let Some(request) = self.waiting.take() else {
             return false;
         };
+        if !self
+            .session
+            .authentication
+            .admits(tag.key, request.received)
+        {
+            self.end(End::Unauthenticated { key: tag.key });
+            return true;
+        }
         match request.course() {
             Course::Handle => self.running = Some(self.handle(request)),
             Course::UnsupportedApiVersions => {
@@ -249,6 +316,7 @@ impl Connection {
             header,
             received,
             reservation,
+            bare: _,
         } = request;
         let cx = Context {
             node: Arc::clone(&self.shared.node),
@@ -269,7 +337,10 @@ impl Connection {
         if self.ending.is_none() && Pin::new(&mut self.draining).poll(task).is_ready() {
             self.ending = Some(End::Drained);
         }
-        if self.ending.is_some() || self.waiting.is_some() {
+        // What a frame is, and how long it may be, depends on how authentication ends.
+        let undecided = !self.session.authentication.is_settled()
+            && (self.running.is_some() || !self.outbox.is_empty());
+        if self.ending.is_some() || self.waiting.is_some() || undecided {
             return self.poll_closed(task);
         }
         match self.reader.poll_next(task) {
@@ -307,7 +378,12 @@ impl Connection {
     }
 
     fn arrived(&mut self, frame: Frame) {
-        match RequestHeader::parse(frame.bytes) {
+        let bare = self.session.authentication.expects_bare_message();
+        let bytes = match bare {
+            true => sasl_authenticate(&frame.bytes).freeze(),
+            false => frame.bytes,
+        };
+        match RequestHeader::parse(bytes) {
             Ok(header) => {
                 if self.client_id.as_ref() != header.client_id_bytes() {
                     // A copy: a slice would keep the whole frame.
@@ -319,6 +395,7 @@ impl Connection {
                     header,
                     received: self.shared.node.host.clock.monotonic(),
                     reservation: frame.reservation,
+                    bare,
                 });
             }
             Err(error) => self.ending = Some(error.into()),

@@ -1,11 +1,13 @@
 //! How a connection ended, and what is said about it.
 
+use std::net::SocketAddr;
+
 use host::frame::{ReadError, WriteError};
 use kafka_wire::ApiKey;
 use kafka_wire::header::HeaderError;
 
 use super::Shared;
-use crate::context::Session;
+use crate::context::{Session, SessionId};
 use crate::dispatch::Refusal;
 
 /// Why a connection ended.
@@ -29,6 +31,12 @@ pub(super) enum End {
         version: i16,
         refusal: Refusal,
     },
+    #[error("{key} before authentication, or behind its end")]
+    Unauthenticated { key: ApiKey },
+    #[error("authentication was refused")]
+    AuthenticationRefused,
+    #[error("Queen no longer accepts the credential")]
+    CredentialRejected,
     #[error("{key}: {reason}")]
     Handler { key: ApiKey, reason: &'static str },
 }
@@ -51,6 +59,9 @@ impl End {
             Self::Header(_) => "header",
             Self::Unserved { .. } => "unserved",
             Self::Refused { .. } => "malformed",
+            Self::Unauthenticated { .. } => "unauthenticated",
+            Self::AuthenticationRefused => "authentication_refused",
+            Self::CredentialRejected => "credential_rejected",
             Self::Handler { .. } => "handler",
         }
     }
@@ -59,6 +70,7 @@ impl End {
     fn kind(&self) -> Kind {
         match self {
             Self::Unserved { key, version } => (self.label(), key.0, *version),
+            Self::Unauthenticated { key } => (self.label(), key.0, 0),
             _ => (self.label(), 0, 0),
         }
     }
@@ -67,7 +79,11 @@ impl End {
     fn is_news(&self) -> bool {
         !matches!(
             self,
-            Self::Peer | Self::Drained | Self::Read(ReadError::Idle | ReadError::Io(_))
+            Self::Peer
+                | Self::Drained
+                // Its handler has said more.
+                | Self::AuthenticationRefused
+                | Self::Read(ReadError::Idle | ReadError::Io(_))
         ) && !matches!(self, Self::Write(WriteError::Io(_)))
     }
 
@@ -88,12 +104,30 @@ impl End {
             Some(software) => (software.name.as_str(), software.version.as_str()),
             None => ("unknown", ""),
         };
+        let user = session.authentication.username();
+        let user = user.as_deref().map(printable).unwrap_or_default();
         let client_id = client_id.map(printable);
         let client_id = client_id.as_deref().unwrap_or("");
         tracing::warn!(
-            session = %id, %peer, client_id, software = name, software_version = version,
+            session = %id, %peer, user, client_id, software = name, software_version = version,
             reason = %self, suppressed, "connection closed"
         );
+    }
+}
+
+/// Counts a TLS handshake that failed, and logs it: most often a client that speaks plaintext, or one
+/// that does not trust the certificate.
+pub(super) fn report_handshake(
+    shared: &Shared,
+    id: SessionId,
+    peer: SocketAddr,
+    error: &std::io::Error,
+) {
+    const LABEL: &str = "tls_handshake";
+    shared.node.metrics.closed(LABEL);
+    let now = shared.node.host.clock.monotonic();
+    if let Some(suppressed) = shared.complaints.pass((LABEL, 0, 0), now) {
+        tracing::warn!(session = %id, %peer, reason = %error, suppressed, "TLS handshake failed");
     }
 }
 

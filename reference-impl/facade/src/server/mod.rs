@@ -11,17 +11,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use host::Listener;
 use host::accept::{Admission, accept};
 use host::budget::Budget;
 use host::frame::ReadLimits;
-use host::gate::{Gate, GateLimits, Standing};
+use host::gate::{Gate, GateLimits, Slot, Standing};
 use host::sampled::Samplers;
+use host::{BoxStream, Listener};
 
 use kafka_wire::header::RequestHeader;
 
 use crate::context::{Context, Node, Reply, Session, SessionId};
 use crate::dispatch::{self, Refusal};
+use crate::queen::Credential;
 use connection::Connection;
 
 /// The largest request frame.
@@ -66,8 +67,11 @@ async fn serve_with(node: Arc<Node>, listener: Box<dyn Listener>, dispatch: Disp
     };
     let admission = Admission {
         gate: Gate::new(gate, node.metrics.gate.clone()),
-        // Nobody authenticates on a plaintext listener without SASL.
-        standing: Standing::Authenticated,
+        // A peer is a stranger until its TLS handshake, and its SASL, have ended.
+        standing: match node.tls.is_some() || node.config.security.sasl.is_some() {
+            true => Standing::Unauthenticated,
+            false => Standing::Authenticated,
+        },
         auth_timeout: limits.auth_timeout,
     };
     let shared = Arc::new(Shared {
@@ -80,20 +84,43 @@ async fn serve_with(node: Arc<Node>, listener: Box<dyn Listener>, dispatch: Disp
     let (clock, shutdown) = (Arc::clone(&node.host.clock), node.shutdown.clone());
     accept(listener, admission, clock, shutdown, move |stream, slot| {
         let id = SessionId(ids.fetch_add(1, Ordering::Relaxed));
-        let token = shared.node.config.queen_token.clone();
-        let session = Session::new(id, stream.peer_addr(), token);
-        let connection = Connection::new(Arc::clone(&shared), session, stream);
-        async move {
-            connection.run().await;
-            drop(slot);
-        }
+        serve_connection(Arc::clone(&shared), id, stream, slot)
     })
     .await;
 }
 
-const fn read_limits() -> ReadLimits {
+async fn serve_connection(shared: Arc<Shared>, id: SessionId, stream: BoxStream, mut slot: Slot) {
+    let (node, peer) = (&shared.node, stream.peer_addr());
+    let (stream, server_name) = match &node.tls {
+        None => (stream, None),
+        Some(acceptor) => match acceptor.accept(stream).await {
+            Ok(accepted) => (accepted.stream, accepted.server_name),
+            Err(error) => return ending::report_handshake(&shared, id, peer, &error),
+        },
+    };
+    let security = &node.config.security;
+    let authenticates = security.sasl.is_some();
+    if !authenticates {
+        slot.authenticated();
+    }
+    let credential = Credential {
+        // A connection that authenticates brings its own.
+        bearer: node.config.queen_token.clone().filter(|_| !authenticates),
+        host: server_name.filter(|_| security.forward_sni_host),
+    };
+    let session = Session::first(id, peer, credential, authenticates);
+    Connection::new(Arc::clone(&shared), session, stream, slot)
+        .run()
+        .await;
+}
+
+const fn read_limits(authenticated: bool) -> ReadLimits {
     ReadLimits {
-        max_frame_bytes: MAX_FRAME_BYTES,
+        max_frame_bytes: if authenticated {
+            MAX_FRAME_BYTES
+        } else {
+            MAX_UNAUTHENTICATED_FRAME_BYTES
+        },
         idle: IDLE,
         stall: STALL,
     }

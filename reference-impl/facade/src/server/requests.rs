@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use host::Monotonic;
 use host::budget::Reservation;
 use kafka_protocol::messages::ApiVersionsResponse;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
-use kafka_wire::header::{RequestHeader, response_header_version};
+use kafka_wire::header::{RequestHeader, put_request_header, response_header_version};
 use kafka_wire::{ApiKey, ErrorCode, VersionRange};
 
 use crate::context::Node;
@@ -20,6 +20,8 @@ pub(super) struct Request {
     pub(super) header: RequestHeader,
     pub(super) received: Monotonic,
     pub(super) reservation: Reservation,
+    /// It came without a header: the message of SASL behind SaslHandshake 0.
+    pub(super) bare: bool,
 }
 
 /// What is left of a request while it runs.
@@ -28,6 +30,8 @@ pub(super) struct Tag {
     pub(super) key: ApiKey,
     pub(super) version: i16,
     pub(super) received: Monotonic,
+    /// Answered without a header, too.
+    pub(super) bare: bool,
 }
 
 /// A request that is running or waits for its answer; counted until it is dropped.
@@ -72,6 +76,7 @@ impl Request {
             key: self.header.api_key,
             version: self.header.api_version,
             received: self.received,
+            bare: self.bare,
         }
     }
 
@@ -105,6 +110,17 @@ impl Tag {
         let header = 4 + 4 + usize::from(response_header_version(self.key, self.version) >= 1);
         frame.get(header..).unwrap_or_default()
     }
+}
+
+/// The frame of a bare SASL message as the SaslAuthenticate 0 that says the same: there, too, the
+/// bytes stand behind their length.
+pub(super) fn sasl_authenticate(message: &[u8]) -> BytesMut {
+    let mut frame = BytesMut::with_capacity(16 + message.len());
+    put_request_header(&mut frame, ApiKey::SASL_AUTHENTICATE, 0, 0, None);
+    // A frame is shorter than its limit, which fits.
+    frame.put_u32(message.len() as u32);
+    frame.put_slice(message);
+    frame
 }
 
 /// The answer to ApiVersions in a version that is not served: version 0 of the response, which

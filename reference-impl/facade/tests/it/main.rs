@@ -4,4 +4,5 @@ mod data;
 mod groups;
 mod process;
 mod rig;
+mod security;
 mod topics;

@@ -86,7 +86,7 @@ async fn a_bad_start_names_every_variable_and_binds_nothing() {
         queen_kafka()
             .env("QUEEN_KAFKA_ADDR", format!("127.0.0.1:{port}"))
             .env("QUEEN_KAFKA_MAX_CONNECTIONS", "1")
-            .env("QUEEN_KAFKA_SASL", "plain")
+            .env("QUEEN_KAFKA_SASL", "scram")
             .env("QUEEN_TOKEN", "sec ret"),
     )
     .await;

@@ -14,6 +14,15 @@ use crate::Secret;
 #[derive(Clone, Debug)]
 pub struct Identity(pub(super) Arc<CertifiedKey>);
 
+/// The same certificates.
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.cert == other.0.cert
+    }
+}
+
+impl Eq for Identity {}
+
 /// Why two PEM texts are no identity. Never shows the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {

@@ -108,11 +108,6 @@ fn integers_take_their_range_and_nothing_else() {
     "localhost",
     "QUEEN_URL is \"localhost\": it must begin with http://, https:// or embedded:"
 )]
-#[case::https(
-    "QUEEN_URL",
-    "https://queen",
-    "QUEEN_URL is \"https://queen\": it asks for https, which is not built in this version"
-)]
 #[case::credentials_are_not_repeated(
     "QUEEN_URL",
     "http://user:hunter2@queen:6632",
@@ -147,11 +142,6 @@ fn integers_take_their_range_and_nothing_else() {
     "QUEEN_KAFKA_SASL",
     "scram",
     "QUEEN_KAFKA_SASL is \"scram\"; it takes plain"
-)]
-#[case::sasl_missing(
-    "QUEEN_KAFKA_SASL",
-    "PLAIN",
-    "QUEEN_KAFKA_SASL asks for SASL, which is not built in this version; unset it"
 )]
 #[case::stage(
     "QUEEN_KAFKA_TXN_STAGE",
@@ -228,8 +218,6 @@ fn what_is_not_built_refuses_to_start_once_it_is_set() {
         let value = valid(variable);
         // Whatever its companions need.
         let companions = [
-            ("QUEEN_KAFKA_TLS_CERT", "c"),
-            ("QUEEN_KAFKA_TLS_KEY", "k"),
             ("QUEEN_KAFKA_NODE_ID", "1"),
             ("QUEEN_TOKEN", "t"),
             ("QUEEN_KAFKA_CLUSTER_TTL_MS", "120000"),
@@ -247,6 +235,47 @@ fn what_is_not_built_refuses_to_start_once_it_is_set() {
         parse(&[("QUEEN_KAFKA_FORWARD_SNI_HOST", "false")]),
         parse(&[])
     );
+}
+
+#[test]
+fn tls_needs_two_files_that_belong_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let pair = || rcgen::generate_simple_self_signed(["a.test".to_owned()]).unwrap();
+    let (ours, other) = (pair(), pair());
+    let cert = write("cert.pem", &ours.cert.pem());
+    let key = write("key.pem", &ours.signing_key.serialize_pem());
+    let other_key = write("other.pem", &other.signing_key.serialize_pem());
+    let set = |cert: &str, key: &str| {
+        problems(&[("QUEEN_KAFKA_TLS_CERT", cert), ("QUEEN_KAFKA_TLS_KEY", key)])
+    };
+    let security = parse(&[
+        ("QUEEN_KAFKA_TLS_CERT", &cert),
+        ("QUEEN_KAFKA_TLS_KEY", &key),
+        ("QUEEN_KAFKA_SASL", "PLAIN"),
+        ("QUEEN_KAFKA_FORWARD_SNI_HOST", "true"),
+        ("QUEEN_KAFKA_REAUTH_MS", "60000"),
+    ]);
+    let security = security.unwrap().security;
+    assert!(security.tls.is_some() && security.forward_sni_host);
+    assert_eq!(security.sasl, Some(Mechanism::Plain));
+    assert_eq!(security.reauth, Some(Duration::from_secs(60)));
+    let expected = format!(
+        "QUEEN_KAFKA_TLS_KEY is {other_key:?}: the private key does not belong to the certificate"
+    );
+    assert!(set(&cert, &other_key).contains(&expected));
+    let missing = directory.path().join("none.pem");
+    let said = set(missing.to_str().unwrap(), &key).join("\n");
+    assert!(
+        said.contains("QUEEN_KAFKA_TLS_CERT is ") && said.contains("cannot be read"),
+        "{said}"
+    );
+    let said = set(&key, &cert).join("\n");
+    assert!(said.contains("holds no certificate"), "{said}");
 }
 
 #[test]

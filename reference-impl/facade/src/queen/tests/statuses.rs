@@ -189,6 +189,7 @@ async fn a_base_path_stands_before_every_route() {
     let host = host();
     let address = *server.address();
     let url = QueenUrl::Http {
+        tls: false,
         host: address.ip().to_string(),
         port: address.port(),
         base_path: "/base/queen".into(),

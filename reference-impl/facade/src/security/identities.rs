@@ -1,0 +1,174 @@
+//! What Queen says about credentials: whether they are good, and whose they are.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use host::sampled::Sampler;
+use host::{Clock, Host, Monotonic};
+use indexmap::IndexMap;
+use ring::hmac;
+use tokio::sync::Semaphore;
+
+use crate::queen::{Class, Client, Credential, Error, Scope};
+
+/// Answers that are kept; past it the oldest goes.
+const MAX_KNOWN: usize = 1024;
+/// How long an unanswered question rests before it is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(30);
+/// Credentials that are checked at once: each check lists the queues of a tenant.
+const MAX_CHECKS: usize = 32;
+/// Groups of credentials without a tenant that are remembered, to see two of them meet.
+const MAX_REMEMBERED_GROUPS: usize = 10_000;
+/// What a scope that Queen named begins with.
+const TENANT: &str = "tenant:";
+/// What the scope of a credential that stands for itself begins with.
+const ITSELF: &str = "credential:";
+
+/// How Queen judged a credential.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// It is good.
+    Good,
+    /// It is not, and no retry makes it so: the words for the client.
+    Refused(String),
+    /// Queen could not say.
+    Unknown(String),
+}
+
+/// The credentials this process has seen.
+#[derive(Debug)]
+pub struct Identities {
+    queen: Arc<Client>,
+    clock: Arc<dyn Clock>,
+    /// Names credentials without showing them; of this process only.
+    key: hmac::Key,
+    checks: Semaphore,
+    known: Mutex<IndexMap<String, Known>>,
+    groups: Mutex<IndexMap<String, Scope>>,
+    meetings: Sampler,
+    /// One for the lines about refused credentials: a peer makes them at will.
+    pub(crate) refusals: Sampler,
+}
+
+#[derive(Clone, Debug)]
+struct Known {
+    scope: Scope,
+    /// When an answer that was not given is asked for again.
+    ask_again: Option<Monotonic>,
+}
+
+impl Identities {
+    /// Knows nobody yet.
+    pub fn new(host: &Host, queen: Arc<Client>) -> Self {
+        let mut key = [0; 32];
+        host.entropy.fill(&mut key);
+        Self {
+            queen,
+            clock: Arc::clone(&host.clock),
+            key: hmac::Key::new(hmac::HMAC_SHA256, &key),
+            checks: Semaphore::new(MAX_CHECKS),
+            known: Mutex::default(),
+            groups: Mutex::default(),
+            meetings: Sampler::default(),
+            refusals: Sampler::default(),
+        }
+    }
+
+    /// Asks Queen whether `credential` is good: it must list the queues, which is what every
+    /// client's first Metadata does.
+    pub async fn check(&self, credential: &Credential) -> Checked {
+        let _permit = self.checks.acquire().await;
+        let Err(error) = self.queen.check_credential(credential).await else {
+            return Checked::Good;
+        };
+        let words = match (error.class(), &error) {
+            (Class::Unauthenticated, _) => {
+                "Authentication failed: Queen does not accept this token. The SASL password is a \
+                 Queen bearer token"
+                    .to_owned()
+            }
+            (Class::Forbidden, Error::Refused(refusal)) => {
+                let said = refusal.text.as_deref().unwrap_or("forbidden");
+                format!(
+                    "Authentication failed: the token may not list topics here, for which it needs \
+                     the read scope (this is not a bad password). Queen says: {said}"
+                )
+            }
+            _ => return Checked::Unknown(error.to_string()),
+        };
+        Checked::Refused(words)
+    }
+
+    /// Whose state `credential` works on: its tenant's where Queen names one, else its own. Never
+    /// fails; an answer that did not come is asked for again later.
+    pub async fn scope(&self, credential: &Credential) -> Scope {
+        let name = self.name(credential);
+        let now = self.clock.monotonic();
+        let known = self.known().get(&name).cloned();
+        if let Some(Known { scope, ask_again }) = known
+            && ask_again.is_none_or(|at| now < at)
+        {
+            return scope;
+        }
+        let own = || Scope::new(&format!("{ITSELF}{name}"));
+        let (scope, ask_again) = match self.queen.auth_me(credential).await {
+            Ok(Some(tenant)) => (Scope::new(&format!("{TENANT}{tenant}")), None),
+            Ok(None) => (own(), None),
+            Err(error) => {
+                let ask_again = error.is_transient().then(|| now + ASK_AGAIN);
+                (own(), ask_again)
+            }
+        };
+        let mut known = self.known();
+        if known.len() >= MAX_KNOWN && !known.contains_key(&name) {
+            known.shift_remove_index(0);
+        }
+        let answer = Known { scope, ask_again };
+        known.insert(name, answer.clone());
+        answer.scope
+    }
+
+    /// Somebody of `scope` joins `group`. Two credentials without a tenant that share a group id
+    /// are two tenants, or one tenant's two keys that each consume everything: an operator must
+    /// hear of it.
+    pub fn joins(&self, scope: &Scope, group: &str) {
+        if !scope.as_str().starts_with(ITSELF) {
+            return;
+        }
+        let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
+        let met = groups.get(group).is_some_and(|other| other != scope);
+        if groups.len() >= MAX_REMEMBERED_GROUPS && !groups.contains_key(group) {
+            groups.shift_remove_index(0);
+        }
+        groups.insert(group.to_owned(), scope.clone());
+        drop(groups);
+        if met && let Some(suppressed) = self.meetings.pass(self.clock.monotonic()) {
+            tracing::warn!(
+                group,
+                suppressed,
+                "two credentials whose tenant Queen does not name use one group id: two tenants, \
+                 or two keys of one tenant that each consume every record"
+            );
+        }
+    }
+
+    fn name(&self, credential: &Credential) -> String {
+        let bearer = credential
+            .bearer
+            .as_ref()
+            .map_or("", |b| b.expose().as_str());
+        let mut signed = hmac::Context::with_key(&self.key);
+        signed.update(bearer.as_bytes());
+        signed.update(&[0]);
+        signed.update(credential.host.as_deref().unwrap_or("").as_bytes());
+        let tag = signed.sign();
+        tag.as_ref()[..16]
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, IndexMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
