@@ -18,7 +18,7 @@ mod records;
 use std::time::Duration;
 
 use host::{Host, Monotonic};
-use kafka_protocol::messages::TopicName;
+use kafka_protocol::messages::{GroupId, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use kafka_wire::{ApiKey, ErrorCode};
 
@@ -125,6 +125,16 @@ impl Client {
 /// The wire's type of a topic's name.
 fn topic_name(topic: &Name) -> TopicName {
     TopicName(StrBytes::from_string(topic.as_str().to_owned()))
+}
+
+/// The wire's type of a group's name.
+fn group_id(group: &Name) -> GroupId {
+    GroupId(text(group))
+}
+
+/// The wire's type of a text.
+fn text(name: &Name) -> StrBytes {
+    StrBytes::from_string(name.as_str().to_owned())
 }
 
 /// A name off the wire.
