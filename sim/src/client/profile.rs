@@ -276,3 +276,10 @@ pub const PLAIN: Profile = {
 
 /// Every library.
 pub const ALL: [&Profile; 3] = [&LIBRDKAFKA, &JAVA, &FRANZ_GO];
+
+/// Every library in a hurry, with idempotent producers.
+pub const HURRIED: [&Profile; 3] = [
+    &LIBRDKAFKA.hurried().idempotent(),
+    &JAVA.hurried(),
+    &FRANZ_GO.hurried(),
+];

@@ -1,5 +1,6 @@
 //! The world, the scenarios that run in it, and the proof that what it says can be believed.
 
 mod believed;
+mod clients;
 mod scenarios;
 mod seam;

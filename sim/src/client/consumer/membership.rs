@@ -411,11 +411,7 @@ impl Membership {
     /// The coordinator says `code` to a member that is in a generation.
     fn told(&mut self, now: Monotonic, code: ErrorCode) {
         match code {
-            ErrorCode::RebalanceInProgress => {
-                if self.state == State::Stable {
-                    self.state = State::Out(now);
-                }
-            }
+            ErrorCode::RebalanceInProgress => self.rejoin(now),
             ErrorCode::UnknownMemberId
             | ErrorCode::IllegalGeneration
             | ErrorCode::FencedInstanceId => self.troubled(now, Trouble::Code(code)),

@@ -1,0 +1,268 @@
+//! Whole clients against the shipped facade, without a fault: they do what an application asks.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use sim::client::consumer::{Consumer, Settings};
+use sim::client::producer::{Plan, Producer, Record, Writer};
+use sim::client::profile::HURRIED;
+use sim::client::{Client, Profile};
+use sim::history::{Entry, Event, Name, Promise, Recorder, Reply, TopicPartition, Value, check};
+use sim::seed::Numbers;
+use sim::trace::{Node, Trace};
+use sim::world::{Clients, Description, Ending, KAFKA_PORT, World};
+
+const PARTITIONS: i32 = 4;
+const TOPIC: &str = "orders";
+
+/// A healthy world.
+#[derive(Clone)]
+struct Stage {
+    clients: Clients,
+    recorder: Recorder,
+    profile: &'static Profile,
+}
+
+impl Stage {
+    fn client(&self, id: &str) -> Client {
+        Client {
+            host: self.clients.host(id),
+            profile: self.profile,
+            id: id.into(),
+            bootstrap: (Node::Facade.name().to_owned(), KAFKA_PORT),
+            recorder: self.recorder.clone(),
+        }
+    }
+
+    async fn write(&self, batches: u64) {
+        let plan = Plan {
+            producer: 7,
+            topic: TOPIC.into(),
+            partition: None,
+            batches,
+            records: 4,
+            every: Duration::from_millis(50),
+            promises: &[Promise::Once, Promise::Ordered, Promise::NeverRefused],
+        };
+        let pace = Numbers::new(1, "pace");
+        Writer::new(self.client("writer"), plan, pace).run().await;
+    }
+
+    fn member(&self, id: &str, settings: Settings) -> Consumer {
+        let settings = Settings {
+            group: Some("g".into()),
+            promises: vec![Promise::NeverRefused],
+            ..settings
+        };
+        Consumer::subscribed(self.client(id), settings, [Name::from(TOPIC)])
+    }
+}
+
+/// Runs `play` to its end; nothing in the history may be wrong.
+fn run(
+    profile: &'static Profile,
+    play: impl FnOnce(Stage) -> BoxFuture<'static, ()> + 'static,
+) -> Vec<Entry> {
+    let trace = Trace::default();
+    let recorder = Recorder::new(trace.clone());
+    let description = Description {
+        seed: 1,
+        partitions: PARTITIONS,
+        ..Description::default()
+    };
+    let workload = {
+        let recorder = recorder.clone();
+        Box::new(move |clients, _| {
+            play(Stage {
+                clients,
+                recorder,
+                profile,
+            })
+        })
+    };
+    let mut world = World::new(
+        &description,
+        trace.clone(),
+        recorder.clone(),
+        workload,
+        None,
+    )
+    .expect("a world that can be");
+    let (never, patience) = (Duration::from_secs(120), Duration::ZERO);
+    let ending = world.run(&[], never, patience);
+    drop(world);
+    let history = recorder.entries();
+    let tail = |lines: usize| {
+        let all = trace.lines();
+        all[all.len().saturating_sub(lines)..].join("\n")
+    };
+    assert_eq!(ending, Ending::Finished, "{}:\n{}", profile.name, tail(80));
+    let verdicts = check(&history);
+    assert!(verdicts.is_empty(), "{}: {verdicts:#?}", profile.name);
+    history
+}
+
+/// Values that were read, each with its place.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<(TopicPartition, i64, Value)>>>);
+
+impl Seen {
+    async fn poll(&self, consumer: &Consumer) {
+        let polled = consumer.poll(Duration::from_millis(200)).await;
+        for one in polled.expect("a consumer that is of use") {
+            for record in one.records {
+                let place = (one.at.clone(), record.offset, record.value);
+                self.0.lock().unwrap().push(place);
+            }
+        }
+    }
+
+    /// How many different records.
+    fn len(&self) -> usize {
+        self.0.lock().unwrap().iter().collect::<BTreeSet<_>>().len()
+    }
+}
+
+fn count(history: &[Entry], is: impl Fn(&Event) -> bool) -> usize {
+    history.iter().filter(|entry| is(&entry.event)).count()
+}
+
+#[test]
+fn a_group_shares_a_topic_and_reads_all_of_it() {
+    for profile in HURRIED {
+        let history = run(profile, |stage| {
+            async move {
+                let seen = Seen::default();
+                let auto = Settings {
+                    auto_commit: true,
+                    create_topics: true,
+                    ..Settings::default()
+                };
+                let first = stage.member("a", auto.clone());
+                let writing = {
+                    let stage = stage.clone();
+                    tokio::spawn(async move { stage.write(160).await })
+                };
+                while seen.len() < 20 {
+                    seen.poll(&first).await;
+                }
+                let second = stage.member("b", auto);
+                // One application polls both in turn: a rebalance needs both.
+                while seen.len() < 640 || !second.is_stable() || !first.is_stable() {
+                    tokio::join!(seen.poll(&first), seen.poll(&second));
+                }
+                writing.await.expect("the writer ends");
+                let shares = [first.assignment(), second.assignment()];
+                assert_eq!(shares.each_ref().map(BTreeSet::len), [2, 2], "{shares:?}");
+                assert!(shares[0].is_disjoint(&shares[1]));
+                first.close().await;
+                second.close().await;
+            }
+            .boxed()
+        });
+        let commits = |event: &Event| matches!(event, Event::Ok { reply: Reply::Committed { refused }, .. } if refused.is_empty());
+        assert!(count(&history, commits) > 2, "{}", profile.name);
+        let revoked = |event: &Event| matches!(event, Event::Revoked { .. });
+        assert!(count(&history, revoked) >= 3, "{}", profile.name);
+    }
+}
+
+#[test]
+fn a_static_member_comes_back_to_what_it_had() {
+    for profile in HURRIED {
+        run(profile, |stage| {
+            async move {
+                let settings = Settings {
+                    instance: Some("i".into()),
+                    create_topics: true,
+                    ..Settings::default()
+                };
+                let seen = Seen::default();
+                stage.write(10).await;
+                let member = stage.member("a", settings.clone());
+                while seen.len() < 40 {
+                    seen.poll(&member).await;
+                }
+                member.commit().await.expect("committed");
+                let before = member.assignment();
+                member.close().await;
+                let again = stage.member("a", settings);
+                while again.assignment() != before {
+                    seen.poll(&again).await;
+                }
+                stage.write_more().await;
+                while seen.len() < 44 {
+                    seen.poll(&again).await;
+                }
+                let all = seen.0.lock().unwrap().len();
+                assert_eq!(all, 44, "nothing that was committed is read again");
+            }
+            .boxed()
+        });
+    }
+}
+
+impl Stage {
+    /// Four records of another writer.
+    async fn write_more(&self) {
+        let client = self.client("another writer");
+        client.introduce(Vec::new());
+        let producer = Producer::start(client);
+        let deliveries: Vec<_> = (0..4)
+            .map(|number| {
+                producer.send(Record {
+                    topic: TOPIC.into(),
+                    partition: Some(i32::try_from(number).unwrap_or_default()),
+                    key: None,
+                    value: Value {
+                        producer: 8,
+                        number,
+                    },
+                })
+            })
+            .collect();
+        producer.flush().await;
+        for (delivery, partition) in deliveries.into_iter().zip(0..) {
+            let delivered = delivery.result().await.expect("stored");
+            assert_eq!(delivered.partition, partition);
+            assert!(delivered.offset.is_some());
+        }
+    }
+}
+
+#[test]
+fn an_assigned_consumer_goes_where_it_is_sent() {
+    for profile in HURRIED {
+        run(profile, |stage| {
+            async move {
+                stage.write_more().await;
+                let at = TopicPartition::new(TOPIC, 2);
+                let settings = Settings::default();
+                let consumer = Consumer::assigned(stage.client("a"), settings, [at.clone()]);
+                let seen = Seen::default();
+                while seen.len() < 1 {
+                    seen.poll(&consumer).await;
+                }
+                assert_eq!(consumer.position(&at), Some(1));
+                consumer.pause(&at);
+                consumer.seek(&at, 0);
+                seen.poll(&consumer).await;
+                assert_eq!(seen.0.lock().unwrap().len(), 1, "it rests");
+                consumer.resume(&at);
+                while seen.0.lock().unwrap().len() < 2 {
+                    seen.poll(&consumer).await;
+                }
+                // Beyond the log: back to its beginning.
+                consumer.seek(&at, 99);
+                while seen.0.lock().unwrap().len() < 3 {
+                    seen.poll(&consumer).await;
+                }
+                assert_eq!(seen.len(), 1);
+            }
+            .boxed()
+        });
+    }
+}
