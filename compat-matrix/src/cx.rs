@@ -1,6 +1,6 @@
 //! What a running check may touch: the target, its evidence, names that nobody else uses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -126,6 +126,10 @@ struct Recorded {
     /// What the drivers of this check said, by session.
     words: Vec<(String, Words)>,
     seen: BTreeMap<ApiKey, Vec<i16>>,
+    /// The requests of each session, in order.
+    requests: BTreeMap<String, Requests>,
+    /// Client ids that are not their session's.
+    strangers: BTreeSet<String>,
 }
 
 /// Exchanges kept of one check. The first ones tell how it began, so the later ones are dropped, but
@@ -135,6 +139,51 @@ const KEPT_EXCHANGES: usize = 12;
 const KEPT_LINES: usize = 60;
 /// Lines of a node's log that become evidence of a failed check.
 const NODE_LOG_LINES: usize = 20;
+
+/// The requests of a session: equal ones behind each other are one entry with a count.
+#[derive(Debug, Default)]
+struct Requests {
+    runs: Vec<(ApiKey, i16, u64)>,
+    /// Requests behind the last entry that is kept.
+    unlisted: u64,
+}
+
+/// Entries that are kept of one session.
+const KEPT_RUNS: usize = 80;
+
+impl Requests {
+    fn push(&mut self, key: ApiKey, version: i16) {
+        let full = self.runs.len() == KEPT_RUNS;
+        match self.runs.last_mut() {
+            Some((last_key, last_version, count))
+                if (*last_key, *last_version) == (key, version) && self.unlisted == 0 =>
+            {
+                *count += 1;
+            }
+            _ if full => self.unlisted += 1,
+            _ => self.runs.push((key, version, 1)),
+        }
+    }
+
+    /// `ApiVersions v3, Metadata v12, Produce v10 ×17`.
+    fn words(&self) -> String {
+        let mut words: Vec<String> = self
+            .runs
+            .iter()
+            .map(|(key, version, count)| {
+                let name = api_name(*key);
+                match count {
+                    1 => format!("{name} v{version}"),
+                    count => format!("{name} v{version} ×{count}"),
+                }
+            })
+            .collect();
+        if self.unlisted > 0 {
+            words.push(format!("and {} more", self.unlisted));
+        }
+        words.join(", ")
+    }
+}
 
 /// Lines of a driver's words that become evidence of a failed check.
 const CLIENT_LINES: usize = 10;
@@ -153,6 +202,20 @@ impl Recorder {
                 versions.insert(at, version);
             }
         });
+    }
+
+    /// The client of `session` sent a request. Its client id is the session's name, or the driver does
+    /// not set it.
+    pub fn requested(&self, session: &str, client_id: &str, key: ApiKey, version: i16) {
+        self.seen(key, version);
+        let first_stranger = self.with(|recorded| {
+            let requests = recorded.requests.entry(session.to_owned()).or_default();
+            requests.push(key, version);
+            client_id != session && recorded.strangers.insert(client_id.to_owned())
+        });
+        if first_stranger {
+            self.note(format!("{session} sends requests as {client_id:?}"));
+        }
     }
 
     /// A request went out and something, or nothing, came back.
@@ -228,6 +291,12 @@ impl Recorder {
     pub fn take(&self) -> (Evidence, Vec<ApiUse>) {
         self.with(|recorded| {
             let seen = std::mem::take(&mut recorded.seen);
+            for (session, requests) in std::mem::take(&mut recorded.requests) {
+                recorded
+                    .evidence
+                    .facts
+                    .insert(format!("requests of {session}"), requests.words().into());
+            }
             (
                 std::mem::take(&mut recorded.evidence),
                 seen.into_iter()

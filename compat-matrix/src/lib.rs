@@ -16,6 +16,7 @@ pub mod drivers;
 pub mod expectations;
 pub mod probes;
 pub mod progress;
+pub mod relay;
 pub mod runner;
 pub mod scenarios;
 pub mod spec;

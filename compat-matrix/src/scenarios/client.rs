@@ -13,6 +13,7 @@ use crate::drivers::protocol::{
     Watermarks,
 };
 use crate::drivers::{Driver, Refusal, Session};
+use crate::relay::Relay;
 use crate::spec::{Stop, Verdict, ensure};
 
 /// Time for delivery reports.
@@ -24,6 +25,7 @@ const SILENCE_MS: u64 = 1_500;
 pub(super) struct Client {
     cx: Cx,
     session: Box<dyn Session>,
+    relay: Relay,
     can: Capabilities,
     client_id: String,
     /// What polls have brought since the last [`Client::take_records`].
@@ -43,9 +45,11 @@ pub(super) fn config(pairs: &[(&str, &str)]) -> TopicConfig {
 impl Client {
     pub(super) async fn open(cx: &Cx, driver: &dyn Driver, bootstrap: &str) -> Result<Self, Stop> {
         let client_id = cx.unique("client");
+        let relay = Relay::start(bootstrap, cx.record.clone(), &client_id)
+            .map_err(|error| Stop::fail(format!("no relay: {error}")))?;
         let session = driver
             .open(Begin {
-                bootstrap: bootstrap.to_owned(),
+                bootstrap: relay.bootstrap().to_owned(),
                 client_id: client_id.clone(),
                 ..Begin::default()
             })
@@ -54,6 +58,7 @@ impl Client {
         Ok(Self {
             cx: cx.clone(),
             session,
+            relay,
             can: driver.can().clone(),
             client_id,
             records: Vec::new(),
@@ -66,9 +71,23 @@ impl Client {
         &self.client_id
     }
 
+    /// What stands between the client and its servers.
+    pub(super) const fn relay(&self) -> &Relay {
+        &self.relay
+    }
+
     /// Whether the client has this capability.
     pub(super) fn can(&self, capability: &str) -> bool {
         self.can.has(capability)
+    }
+
+    /// Demands a capability that no operation of the scenario shows to be needed.
+    pub(super) fn require(&self, capability: &str) -> Verdict {
+        if self.can(capability) {
+            Ok(())
+        } else {
+            Err(Stop::Unable(format!("the client has no {capability}")))
+        }
     }
 
     /// One operation as it is; a refusal stays a value.

@@ -120,7 +120,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 
 /// Serves all members until together they hold exactly the partitions of `topics`, each once, and
 /// each member holds something.
-async fn settle(members: &mut [Client], topics: &[(&str, i32)]) -> Result<(), Stop> {
+pub(super) async fn settle(members: &mut [Client], topics: &[(&str, i32)]) -> Result<(), Stop> {
     let all: BTreeSet<(String, i32)> = topics
         .iter()
         .flat_map(|(topic, count)| (0..*count).map(|partition| ((*topic).to_owned(), partition)))

@@ -5,8 +5,10 @@
 mod admin;
 mod client;
 mod consume;
+mod corners;
 mod faults;
 mod groups;
+mod network;
 mod offsets;
 mod produce;
 mod scale;
@@ -41,6 +43,8 @@ fn all() -> Vec<Scenario> {
         admin::scenarios(),
         scale::scenarios(),
         faults::scenarios(),
+        network::scenarios(),
+        corners::scenarios(),
     ]
     .concat()
 }

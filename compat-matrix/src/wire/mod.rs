@@ -5,5 +5,7 @@ mod connection;
 mod negotiate;
 pub mod opinion;
 
-pub use connection::{ANSWER_WITHIN, Connection, ReadToEnd, Reader, Reply, Writer};
+pub use connection::{
+    ANSWER_WITHIN, Connection, MAX_ANSWER_BYTES, ReadToEnd, Reader, Reply, Writer,
+};
 pub use negotiate::advertised;
