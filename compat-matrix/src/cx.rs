@@ -52,6 +52,15 @@ impl Cx {
         }
     }
 
+    /// The same check, for a client that it is not counted for ([`Recorder::of_another_client`]).
+    #[must_use]
+    pub fn for_another_client(&self) -> Self {
+        Self {
+            record: self.record.of_another_client(),
+            ..self.clone()
+        }
+    }
+
     /// A name for a topic, group or other thing that no other check of any run uses. It is a legal
     /// topic name and starts with `stem`.
     pub fn unique(&self, stem: &str) -> String {
@@ -116,7 +125,11 @@ impl Deref for QuietNode {
 
 /// Collects the evidence of one check. Cheap to clone; all clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Recorder(Arc<Mutex<Recorded>>);
+pub struct Recorder {
+    recorded: Arc<Mutex<Recorded>>,
+    /// What is seen is another client's than the check's.
+    of_another: bool,
+}
 
 #[derive(Debug, Default)]
 struct Recorded {
@@ -191,7 +204,17 @@ const CLIENT_LINES: usize = 10;
 impl Recorder {
     fn with<T>(&self, change: impl FnOnce(&mut Recorded) -> T) -> T {
         // A check that panicked while it held the lock left whole values behind: each is pushed at once.
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut self.recorded.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same record for a client that the check is not counted for: its requests are evidence, and
+    /// the versions that it uses are not the check's.
+    #[must_use]
+    pub fn of_another_client(&self) -> Self {
+        Self {
+            of_another: true,
+            ..self.clone()
+        }
     }
 
     /// An API version was seen on the wire.
@@ -207,7 +230,9 @@ impl Recorder {
     /// The client of `session` sent a request. Its client id is the session's name, or the driver does
     /// not set it.
     pub fn requested(&self, session: &str, client_id: &str, key: ApiKey, version: i16) {
-        self.seen(key, version);
+        if !self.of_another {
+            self.seen(key, version);
+        }
         let first_stranger = self.with(|recorded| {
             let requests = recorded.requests.entry(session.to_owned()).or_default();
             requests.push(key, version);
@@ -321,4 +346,47 @@ pub(crate) fn last_lines(text: &str, count: usize) -> Vec<&str> {
 /// Kafka's name of an API, or its number where it has none.
 pub fn api_name(key: ApiKey) -> String {
     key.name().map_or_else(|| key.0.to_string(), String::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use kafka_wire::ApiKey;
+
+    use super::{KEPT_RUNS, Recorder};
+
+    #[test]
+    fn requests_are_told_in_order_and_counted() {
+        let record = Recorder::default();
+        for (key, version) in [
+            (ApiKey::API_VERSIONS, 3),
+            (ApiKey::PRODUCE, 9),
+            (ApiKey::PRODUCE, 9),
+            (ApiKey::FETCH, 12),
+            (ApiKey::PRODUCE, 9),
+        ] {
+            record.requested("a", "a", key, version);
+        }
+        record
+            .of_another_client()
+            .requested("b", "b", ApiKey::HEARTBEAT, 4);
+        let (evidence, seen) = record.take();
+        assert_eq!(
+            evidence.facts["requests of a"],
+            "ApiVersions v3, Produce v9 ×2, Fetch v12, Produce v9"
+        );
+        assert_eq!(evidence.facts["requests of b"], "Heartbeat v4");
+        assert!(seen.iter().all(|api| api.name != "Heartbeat"), "{seen:?}");
+    }
+
+    #[test]
+    fn a_long_story_is_cut() {
+        let record = Recorder::default();
+        for n in 0..KEPT_RUNS + 6 {
+            let key = [ApiKey::FETCH, ApiKey::METADATA][n % 2];
+            record.requested("a", "a", key, 1);
+        }
+        let (evidence, _) = record.take();
+        let told = evidence.facts["requests of a"].as_str().unwrap();
+        assert!(told.ends_with("and 6 more"), "{told}");
+    }
 }

@@ -10,6 +10,7 @@ mod faults;
 mod groups;
 mod network;
 mod offsets;
+mod pairs;
 mod produce;
 mod scale;
 
@@ -26,11 +27,12 @@ use crate::drivers::{self, Driver};
 use crate::spec::{DEFAULT_TIME_OUT, Lane, Spec, Stop, Verdict};
 use crate::target::Node;
 
-/// Every scenario with every one of `clients`.
+/// Every scenario with every one of `clients`, and the clients with one another.
 pub fn specs(clients: &[drivers::Client]) -> Vec<Spec> {
     clients
         .iter()
         .flat_map(|client| all().into_iter().map(|scenario| scenario.with(client)))
+        .chain(pairs::specs(clients))
         .collect()
 }
 
