@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use host::sampled::Sampler;
 use host::shutdown::Shutdown;
 use host::tls::Acceptor;
 use host::{Connect, Host, Monotonic, Secret};
@@ -21,6 +22,7 @@ use crate::metrics::Metrics;
 use crate::offsets::Offsets;
 use crate::produce::Produce;
 use crate::queen::{Client, Credential, Scope};
+use crate::room::{Budgets, Room};
 use crate::security::{Authentication, Identities};
 use crate::time_index::TimeIndex;
 
@@ -67,6 +69,10 @@ pub struct Node {
     pub shutdown: Shutdown,
     /// Counters, gauges and histograms; `metrics.registry` takes more.
     pub metrics: Arc<Metrics>,
+    /// The memory that requests, answers and reads may hold together.
+    pub budgets: Budgets,
+    /// For lines about responses that can't be encoded.
+    pub unencodable: Sampler,
     /// Calls to Queen.
     pub queen: Arc<Client>,
     /// The topics of every tenant.
@@ -92,11 +98,10 @@ pub struct Node {
 impl Node {
     /// A node that serves nobody yet.
     pub fn new(parts: NodeParts) -> Arc<Self> {
-        let queen = Arc::new(Client::for_url(
-            &parts.host,
-            parts.upstream.clone(),
-            &parts.config.queen_url,
-        ));
+        let in_flight_bytes = parts.config.listener.max_in_flight_bytes;
+        let budgets = Budgets::of(in_flight_bytes, &parts.metrics.budget);
+        let queen = Client::for_url(&parts.host, parts.upstream.clone(), &parts.config.queen_url);
+        let queen = Arc::new(queen.reading_within(budgets.reads.clone()));
         let catalogue = Catalogue::new(
             &parts.host,
             queen.clone(),
@@ -144,6 +149,8 @@ impl Node {
             upstream: parts.upstream,
             shutdown: parts.shutdown,
             metrics: parts.metrics,
+            budgets,
+            unencodable: Sampler::default(),
         })
     }
 
@@ -257,6 +264,8 @@ pub struct Context {
     pub client_id: Option<StrBytes>,
     /// When the request's last byte arrived.
     pub received: Monotonic,
+    /// What it holds of the node's memory.
+    pub room: Room,
 }
 
 /// How a request ends.

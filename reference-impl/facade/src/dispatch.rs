@@ -3,19 +3,30 @@
 //! No byte of a request reaches the typed decoder before `walk` has passed on it, because the
 //! decoder reserves memory from lengths on the wire.
 
+use std::sync::Arc;
+
 use bytes::{BufMut, Bytes, BytesMut};
 use futures::FutureExt;
 use kafka_protocol::messages as typed;
 use kafka_protocol::protocol::{Decodable, Encodable, Request, StrBytes};
 use kafka_wire::ApiKey;
-use kafka_wire::header::{RequestHeader, put_response_header};
+use kafka_wire::header::{RequestHeader, put_response_header, response_header_version};
 use kafka_wire::walk::{self, Limits};
 
-use crate::context::{Answer, Context, Reply};
+use crate::context::{Answer, Context, Node, Reply};
 use crate::handlers;
+use crate::room::Room;
 
 /// The largest response: the ceiling that frames have in both directions.
 pub const MAX_RESPONSE_BYTES: usize = 100 * 1024 * 1024;
+/// Responses from this size on are encoded where blocking work runs.
+const ENCODE_ELSEWHERE_BYTES: usize = 256 * 1024;
+/// What requests may hold. Kafka ignores what is left behind a message, and librdkafka leaves some;
+/// more than this is only there to cost memory.
+const LIMITS: Limits = Limits {
+    max_trailing_bytes: 64 * 1024,
+    ..Limits::CLIENT
+};
 
 /// Why a request ends its connection without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,16 +45,23 @@ pub enum Refusal {
 /// # Errors
 ///
 /// [`Refusal`] when the request cannot be read; it has had no effect.
-pub async fn dispatch(cx: &Context, request: &RequestHeader) -> Result<Reply<Bytes>, Refusal> {
+pub async fn dispatch(cx: &Context, request: RequestHeader) -> Result<Reply<Bytes>, Refusal> {
+    let tag = Tag {
+        key: request.api_key,
+        version: request.api_version,
+        correlation_id: request.correlation_id,
+    };
     macro_rules! apis {
         ($($key:ident => $handler:ident($message:ident),)*) => {
             match request.api_key {
                 $(ApiKey::$key => {
-                    let message: typed::$message = decode(request)?;
+                    let message: typed::$message = decode(&request)?;
+                    // What of the frame is needed is in the message now.
+                    drop(request);
                     // Boxed: an idle connection must not carry the room its largest handler needs.
                     let reply = Box::pin(handlers::$handler::handle(cx, message)).await;
                     let reply: Reply<<typed::$message as Request>::Response> = reply.into();
-                    Ok(frames(request, reply))
+                    Ok(frames(cx, tag, reply).await)
                 })*
                 _ => Err(Refusal::NotServed),
             }
@@ -89,7 +107,7 @@ pub async fn dispatch(cx: &Context, request: &RequestHeader) -> Result<Reply<Byt
 fn decode<M: Decodable>(request: &RequestHeader) -> Result<M, Refusal> {
     let malformed = |error: &dyn std::fmt::Display| Refusal::Malformed(error.to_string());
     let (key, version) = (request.api_key, request.api_version);
-    let proved = walk::request(key, version, &request.body, &Limits::CLIENT);
+    let proved = walk::request(key, version, &request.body, &LIMITS);
     let trailing = proved.map_err(|e| malformed(&e))?.trailing_bytes as usize;
     let mut body = request.body.clone();
     let message = M::decode(&mut body, request.api_version).map_err(|e| malformed(&e))?;
@@ -103,24 +121,78 @@ fn decode<M: Decodable>(request: &RequestHeader) -> Result<M, Refusal> {
     Ok(message)
 }
 
-fn frames<R: Encodable + Send + 'static>(request: &RequestHeader, reply: Reply<R>) -> Reply<Bytes> {
-    let (key, version) = (request.api_key, request.api_version);
-    let correlation_id = request.correlation_id;
-    let framed = move |answer: Answer<R>| match answer {
-        Answer::Send(response) => match encode(key, version, correlation_id, &response) {
-            Ok(frame) => Answer::Send(frame),
-            Err(error) => {
-                tracing::error!(api = %key, version, %error, "a response could not be encoded");
-                Answer::Close("a response could not be encoded")
-            }
-        },
-        Answer::Silence => Answer::Silence,
-        Answer::Close(reason) => Answer::Close(reason),
-    };
+/// Which request a response answers.
+#[derive(Clone, Copy, Debug)]
+struct Tag {
+    key: ApiKey,
+    version: i16,
+    correlation_id: i32,
+}
+
+async fn frames<R: Encodable + Send + 'static>(
+    cx: &Context,
+    tag: Tag,
+    reply: Reply<R>,
+) -> Reply<Bytes> {
     match reply {
-        Reply::Now(answer) => Reply::Now(framed(answer)),
-        Reply::Later(answer) => Reply::Later(answer.map(framed).boxed()),
+        Reply::Now(answer) => Reply::Now(framed(&cx.node, &cx.room, tag, answer).await),
+        Reply::Later(answer) => {
+            let (node, room) = (Arc::clone(&cx.node), cx.room.clone());
+            let framed = async move { framed(&node, &room, tag, answer.await).await };
+            Reply::Later(framed.boxed())
+        }
     }
+}
+
+/// The frame of an answer, for which room is taken before it is built.
+async fn framed<R: Encodable + Send + 'static>(
+    node: &Arc<Node>,
+    room: &Room,
+    tag: Tag,
+    answer: Answer<R>,
+) -> Answer<Bytes> {
+    let response = match answer {
+        Answer::Send(response) => response,
+        Answer::Silence => return Answer::Silence,
+        Answer::Close(reason) => return Answer::Close(reason),
+    };
+    let encoded = match size_of_frame(tag, &response) {
+        Err(error) => Err(error),
+        Ok(bytes) if room.take(bytes).await.is_err() => return Answer::Close(CROWDED),
+        Ok(bytes) if bytes < ENCODE_ELSEWHERE_BYTES => build(node, tag, &response),
+        Ok(_) => {
+            let node = Arc::clone(node);
+            let elsewhere = node.host.blocking;
+            elsewhere.run(move || build(&node, tag, &response)).await
+        }
+    };
+    match encoded {
+        Ok(frame) => Answer::Send(frame),
+        Err(error) => {
+            // A client can ask for the same again at will.
+            if let Some(suppressed) = node.unencodable.pass(node.host.clock.monotonic()) {
+                let Tag { key, version, .. } = tag;
+                tracing::error!(api = %key, version, %error, suppressed, "a response could not be encoded");
+            }
+            Answer::Close("a response could not be encoded")
+        }
+    }
+}
+
+/// Why a connection ends whose answer found no room.
+pub const CROWDED: &str = "too many answers are unread: no room for this one";
+
+fn build(node: &Node, tag: Tag, response: &impl Encodable) -> Result<Bytes, EncodeError> {
+    let frame = encode(tag.key, tag.version, tag.correlation_id, response)?;
+    let header = 8 + usize::from(response_header_version(tag.key, tag.version) >= 1);
+    let body = frame.get(header..).unwrap_or_default();
+    node.metrics.answered(tag.key, tag.version, body);
+    Ok(frame)
+}
+
+fn size_of_frame(tag: Tag, response: &impl Encodable) -> Result<usize, EncodeError> {
+    let body = response.compute_size(tag.version);
+    body.map_err(|error| EncodeError::Unrepresentable(error.to_string()))
 }
 
 /// Why a response cannot be sent.
@@ -182,8 +254,6 @@ pub fn client_id(request: &RequestHeader) -> Option<StrBytes> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use host::pipe::pipe;
     use host::shutdown::shutdown;
     use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
@@ -210,6 +280,7 @@ mod tests {
         });
         Context {
             received: node.host.clock.monotonic(),
+            room: Room::new(&node.budgets.answers, None),
             node,
             session: Session::new(SessionId(0), ([127, 0, 0, 1], 1).into(), None),
             version: 0,
@@ -228,7 +299,7 @@ mod tests {
                 frame.put_bytes(0x7f, 64);
                 let request = RequestHeader::parse(frame.freeze()).unwrap();
                 let walked = walk::request(key, version, &request.body, &Limits::CLIENT);
-                match dispatch(&cx, &request).await {
+                match dispatch(&cx, request).await {
                     Err(Refusal::Malformed(_)) => assert!(walked.is_err(), "{key} {version}"),
                     Err(Refusal::NotServed) => panic!("{key} {version} has no handler"),
                     Ok(_) => assert!(walked.is_ok(), "{key} {version} took garbage"),

@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod offsets;
 pub mod produce;
 pub mod queen;
+pub mod room;
 #[cfg(test)]
 mod scripted_queen;
 pub mod security;

@@ -523,6 +523,7 @@ pub fn request(node: &Arc<Node>, version: i16) -> Context {
         version,
         client_id: None,
         received: node.host.clock.monotonic(),
+        room: crate::room::Room::new(&node.budgets.answers, None),
     }
 }
 

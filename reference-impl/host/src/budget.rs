@@ -1,15 +1,25 @@
-//! A budget of bytes that every connection of a node shares: requests are admitted against it
-//! before they are read, responses are charged to it until they are written.
+//! A budget of bytes that the connections of a node share.
 //!
 //! Room is taken as bytes arrive, so an announced length buys nothing. Frames that are half read
 //! when the room ends could wait for each other for ever; therefore one of them at a time may
-//! overdraw, and each frame has a limit of its own.
+//! overdraw, and each frame has a limit of its own. Who waits for room looks round for holders that
+//! keep everybody waiting ([`late`]) and has them ended, the latest first.
 
+pub mod late;
+mod reservation;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 
 use crate::metrics::{Counter, Gauge, Registry};
+use late::Lates;
+pub use reservation::Reservation;
+
+/// How often somebody who waits for room looks for holders that are late.
+const RELIEF_EVERY: Duration = Duration::from_millis(100);
 
 /// The shared budget. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -17,38 +27,75 @@ pub struct Budget(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
+    capacity: usize,
+    /// What a reservation holds in any case: such frames pass whatever others hold.
+    always: usize,
     room: Semaphore,
     /// Bytes charged that the room did not hold; paid before room is given back.
     debt: Mutex<usize>,
     overdraft: Arc<Semaphore>,
+    /// Bytes that are waited for.
+    wanted: AtomicUsize,
+    lates: Mutex<Lates>,
     held: Gauge,
     waits: Counter,
+    evicted: Counter,
 }
 
 impl Budget {
     /// A budget of `capacity_bytes`.
     pub fn new(capacity_bytes: usize, metrics: &BudgetMetrics) -> Self {
+        Self::with_always(capacity_bytes, 0, metrics)
+    }
+
+    /// A budget of `capacity_bytes` in which every reservation may grow to `always_bytes` at once,
+    /// whatever is free: what is small passes by what is large. Overdrawn by that much for each of
+    /// its users at most.
+    pub fn with_always(
+        capacity_bytes: usize,
+        always_bytes: usize,
+        metrics: &BudgetMetrics,
+    ) -> Self {
+        let capacity = capacity_bytes.min(Semaphore::MAX_PERMITS);
         Self(Arc::new(Inner {
-            room: Semaphore::new(capacity_bytes.min(Semaphore::MAX_PERMITS)),
+            capacity,
+            always: always_bytes,
+            room: Semaphore::new(capacity),
             debt: Mutex::new(0),
             overdraft: Arc::new(Semaphore::new(1)),
+            wanted: AtomicUsize::new(0),
+            lates: Mutex::default(),
             held: metrics.held.clone(),
             waits: metrics.waits.clone(),
+            evicted: metrics.evicted.clone(),
         }))
     }
 
     /// A reservation of nothing, to be grown.
     pub fn reservation(&self) -> Reservation {
-        Reservation {
-            budget: self.clone(),
-            bytes: 0,
-            overdraft: None,
-        }
+        Reservation::of(self.clone())
     }
 
     /// Bytes that are free now.
     pub fn free_bytes(&self) -> usize {
         self.0.room.available_permits()
+    }
+
+    /// Bytes held beyond the capacity.
+    pub fn overdrawn_bytes(&self) -> usize {
+        *self.0.debt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends as many late holders as it takes to free what is wanted and what is overdrawn; nobody
+    /// while the room suffices.
+    pub fn relieve(&self) {
+        let wanted = self.0.wanted.load(Ordering::Relaxed);
+        let missing = (wanted + self.overdrawn_bytes()).saturating_sub(self.free_bytes());
+        if missing == 0 {
+            return;
+        }
+        let mut lates = self.0.lates.lock().unwrap_or_else(PoisonError::into_inner);
+        self.0.evicted.add(lates.evict(missing));
     }
 
     fn give_back(&self, bytes: usize) {
@@ -58,17 +105,41 @@ impl Budget {
         *debt -= paid;
         self.0.room.add_permits(bytes - paid);
     }
+
+    /// Takes `bytes` whether they are free or not.
+    fn overdraw(&self, bytes: usize) {
+        let taken = self.0.room.forget_permits(bytes);
+        let mut debt = self.0.debt.lock().unwrap_or_else(PoisonError::into_inner);
+        *debt += bytes - taken;
+    }
 }
 
 fn gauge(bytes: usize) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }
 
-/// What a budget counts.
+/// Bytes that somebody waits for, as long as it does.
+struct Wanted<'b>(&'b Budget, usize);
+
+impl<'b> Wanted<'b> {
+    fn new(budget: &'b Budget, bytes: usize) -> Self {
+        budget.0.wanted.fetch_add(bytes, Ordering::Relaxed);
+        Self(budget, bytes)
+    }
+}
+
+impl Drop for Wanted<'_> {
+    fn drop(&mut self) {
+        self.0.0.wanted.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+/// What budgets count; several may count together.
 #[derive(Clone, Debug, Default)]
 pub struct BudgetMetrics {
     held: Gauge,
     waits: Counter,
+    evicted: Counter,
 }
 
 impl BudgetMetrics {
@@ -82,104 +153,15 @@ impl BudgetMetrics {
             ),
             waits: registry.counter(
                 "kastellan_in_flight_waits_total",
-                "Reads that waited because the byte budget was spent.",
+                "Waits because the byte budget was spent.",
+                &[],
+            ),
+            evicted: registry.counter(
+                "kastellan_in_flight_evictions_total",
+                "Connections ended early because they kept room that others waited for.",
                 &[],
             ),
         }
-    }
-}
-
-/// Bytes taken from a [`Budget`], given back when dropped.
-#[derive(Debug)]
-pub struct Reservation {
-    budget: Budget,
-    bytes: usize,
-    overdraft: Option<OwnedSemaphorePermit>,
-}
-
-impl Reservation {
-    /// A reservation of nothing from the same budget.
-    pub fn empty_of(other: &Self) -> Self {
-        other.budget.reservation()
-    }
-
-    /// Bytes held.
-    pub fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Takes `bytes` more if they are free and nobody waits for them.
-    pub fn try_grow(&mut self, bytes: u32) -> bool {
-        if self.overdraft.is_some() {
-            self.charge(bytes as usize);
-            return true;
-        }
-        let Ok(permit) = self.budget.0.room.try_acquire_many(bytes) else {
-            return false;
-        };
-        permit.forget();
-        self.hold(bytes as usize);
-        true
-    }
-
-    /// Takes `bytes` more, in turn. A reservation that holds something already may overdraw when
-    /// no other does; one that holds nothing waits for room.
-    pub async fn grow(mut self, bytes: u32) -> Self {
-        if self.try_grow(bytes) {
-            return self;
-        }
-        self.budget.0.waits.inc();
-        let inner = Arc::clone(&self.budget.0);
-        // Neither semaphore is ever closed.
-        tokio::select! {
-            biased;
-            Ok(permit) = inner.room.acquire_many(bytes) => {
-                permit.forget();
-                self.hold(bytes as usize);
-            }
-            Ok(overdraft) = Arc::clone(&inner.overdraft).acquire_owned(), if self.bytes > 0 => {
-                self.overdraft = Some(overdraft);
-                self.charge(bytes as usize);
-            }
-            else => {}
-        }
-        self
-    }
-
-    /// Takes `bytes` more at once, overdrawing if it must: for memory that is there already.
-    pub fn charge(&mut self, bytes: usize) {
-        let taken = self.budget.0.room.forget_permits(bytes);
-        let mut debt = self
-            .budget
-            .0
-            .debt
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *debt += bytes - taken;
-        drop(debt);
-        self.hold(bytes);
-    }
-
-    /// Holds `bytes` from now on: gives back what is more, charges what is missing.
-    pub fn resize(&mut self, bytes: usize) {
-        match self.bytes.checked_sub(bytes) {
-            Some(spare) => {
-                self.bytes = bytes;
-                self.budget.give_back(spare);
-            }
-            None => self.charge(bytes - self.bytes),
-        }
-    }
-
-    fn hold(&mut self, bytes: usize) {
-        self.bytes += bytes;
-        self.budget.0.held.add(gauge(bytes));
-    }
-}
-
-impl Drop for Reservation {
-    fn drop(&mut self) {
-        self.budget.give_back(self.bytes);
     }
 }
 
@@ -242,5 +224,19 @@ mod tests {
         assert_eq!(waiting.await.bytes(), 80);
         assert_eq!(fresh.await.bytes(), 10);
         assert_eq!(budget.free_bytes(), 100);
+    }
+
+    #[tokio::test]
+    async fn what_is_small_passes_and_what_is_larger_than_all_takes_all() {
+        let budget = Budget::with_always(100, 10, &BudgetMetrics::default());
+        let large = budget.reservation().grow(250).await;
+        assert_eq!((large.bytes(), budget.overdrawn_bytes()), (250, 150));
+        let small = budget.reservation().grow(10).now_or_never().unwrap();
+        let mut eleven = Box::pin(budget.reservation().grow(11));
+        assert!((&mut eleven).now_or_never().is_none());
+        drop(large);
+        assert_eq!(eleven.await.bytes(), 11);
+        drop(small);
+        assert_eq!((budget.free_bytes(), budget.overdrawn_bytes()), (100, 0));
     }
 }

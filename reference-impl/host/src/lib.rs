@@ -5,6 +5,7 @@
 //! its world. This crate knows no protocol and none of the other crates.
 
 pub mod accept;
+pub mod answers;
 pub mod blocking;
 pub mod budget;
 pub mod clock;

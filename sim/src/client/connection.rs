@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use host::BoxStream;
+use host::budget::late::Holder;
 use host::budget::{Budget, BudgetMetrics};
 use host::frame::{FrameReader, ReadError, ReadLimits};
 use kafka_protocol::messages::ApiVersionsRequest;
@@ -478,7 +479,7 @@ impl Serving {
             stall: NEVER,
         };
         let budget = Budget::new(MAX_FRAME_BYTES as usize, &BudgetMetrics::default());
-        let reader = FrameReader::new(reader, limits, budget);
+        let reader = FrameReader::new(reader, limits, budget, Holder::default());
         let why = tokio::select! {
             biased;
             why = self.read(reader) => why,

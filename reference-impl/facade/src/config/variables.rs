@@ -171,9 +171,9 @@ variables! {
     MAX_CONNECTIONS_PER_IP = "QUEEN_KAFKA_MAX_CONNECTIONS_PER_IP", Some("0"), integer(0, 1_000_000), Limits, Served,
         "Connections from one address (one /64 of IPv6) at once; 0 is no such bound.";
     MAX_IN_FLIGHT_BYTES = "QUEEN_KAFKA_MAX_IN_FLIGHT_BYTES", Some("536870912"), integer(16 << 20, 1 << 40), Limits, Served,
-        "Bytes of requests and responses that all connections together hold. When it is spent, sockets are not read until there is room.";
+        "Bytes of requests, of answers and of what is read from Queen for them that all connections together hold. When a part of it is spent, who wants more of it waits, and connections that leave answers unread or requests half sent are closed, the latest first; small requests and answers always pass.";
     WRITE_TIMEOUT_MS = "QUEEN_KAFKA_WRITE_TIMEOUT_MS", Some("30000"), integer(1_000, HOUR_MS), Limits, Served,
-        "How long a client may leave what is written to it unread; then its connection closes.";
+        "How far a client may fall behind 64 KiB/s in reading what is written to it; then its connection closes. Sooner when others wait for the memory.";
     MAX_UNAUTHENTICATED = "QUEEN_KAFKA_MAX_UNAUTHENTICATED", Some("256"), integer(1, 1_000_000), Limits, Served,
         "Connections at once that have not authenticated. Bounds nothing on a listener that authenticates nobody.";
     AUTH_TIMEOUT_MS = "QUEEN_KAFKA_AUTH_TIMEOUT_MS", Some("10000"), integer(1_000, 600_000), Limits, Served,

@@ -7,8 +7,8 @@ use coordinator::fetch_session::PartitionOutcome;
 use kafka_protocol::messages::fetch_response::PartitionData;
 use kafka_wire::ErrorCode;
 use kafka_wire::records::{
-    BATCH_OVERHEAD_BYTES, BatchBuilder, BatchOptions, Compression, Compressor, Header, Headers,
-    Record,
+    BATCH_OVERHEAD_BYTES, BatchBuilder, BatchOptions, BuildError, Compression, Compressor, Header,
+    Headers, Record,
 };
 
 use super::plan::Planned;
@@ -154,7 +154,11 @@ impl Filling<'_> {
         if self.planned.offset < log_start || self.planned.offset > high {
             return self.failed(ErrorCode::OffsetOutOfRange, assembled);
         }
-        let records = self.fill(lane, rest, assembled);
+        let records = match self.fill(lane, rest, assembled) {
+            Ok(records) => records,
+            // Nothing would be a lie that the client asks about again for ever.
+            Err(Unservable) => return self.failed(ErrorCode::CorruptMessage, assembled),
+        };
         assembled.outcomes.push(PartitionOutcome::Read {
             has_records: !records.is_empty(),
             high_watermark: high,
@@ -165,10 +169,15 @@ impl Filling<'_> {
     }
 
     /// One batch of as many records as fit.
-    fn fill(&mut self, lane: Lane<'_>, rest: &Rest, assembled: &mut Assembled) -> Bytes {
+    fn fill(
+        &mut self,
+        lane: Lane<'_>,
+        rest: &Rest,
+        assembled: &mut Assembled,
+    ) -> Result<Bytes, Unservable> {
         let mut records = lane.records().skip(rest.from).peekable();
         let Some(first) = records.peek().map(|record| record.offset()) else {
-            return Bytes::new();
+            return Ok(Bytes::new());
         };
         let limit = self.planned.max_bytes.min(self.room);
         // Growing would copy what is there again and again.
@@ -203,8 +212,9 @@ impl Filling<'_> {
             }
             if let Err(error) = builder.append(&record) {
                 if builder.count() == 0 {
-                    tracing::error!(%error, queue = %self.planned.queue, offset = next, "a record can't be served");
+                    return Err(unservable(self.planned, &error, next));
                 }
+                // The next request begins with it.
                 break;
             }
             learn(&mut learnt, &record);
@@ -224,10 +234,7 @@ impl Filling<'_> {
                 assembled.records += u64::try_from(count).unwrap_or_default();
                 out.freeze()
             }
-            Err(error) => {
-                tracing::error!(%error, queue = %self.planned.queue, "a record batch can't be served");
-                return Bytes::new();
-            }
+            Err(error) => return Err(unservable(self.planned, &error, first)),
         };
         if let Some(key) = self.planned.key() {
             if let Some(block) = learnt {
@@ -243,9 +250,20 @@ impl Filling<'_> {
                 assembled.surplus.push((key, next, rest));
             }
         }
-        delivered
+        Ok(delivered)
     }
 }
+
+fn unservable(planned: &Planned, error: &BuildError, offset: i64) -> Unservable {
+    tracing::debug!(
+        %error, queue = %planned.queue, partition = planned.partition, offset,
+        "a stored record fits no record batch"
+    );
+    Unservable
+}
+
+/// The record at the offset asked for can't be put into a record batch.
+struct Unservable;
 
 /// About what a batch of the records `from` on takes without a codec.
 fn expected_bytes(lane: Lane<'_>, from: usize) -> usize {
@@ -272,6 +290,20 @@ fn learn(learnt: &mut Option<Block>, record: &Record<'_>) {
         block.max_timestamp = record.timestamp;
         block.max_timestamp_at = record.offset;
     }
+}
+
+/// About what building the response takes: its batches, and once more as its frame.
+#[must_use]
+pub fn expected_response_bytes(planned: &[Planned], reads: &[Read], bounds: Bounds) -> usize {
+    const PARTITION_BYTES: usize = 256;
+    let lanes = planned.iter().zip(reads).map(|(planned, read)| match read {
+        Read::Lane(rest) => rest.lane().map_or(0, |lane| {
+            expected_bytes(lane, rest.from).min(planned.max_bytes)
+        }),
+        Read::Failed(_) | Read::Unread => 0,
+    });
+    let records = lanes.fold(0, usize::saturating_add).min(bounds.max_bytes);
+    2 * records + planned.len() * PARTITION_BYTES
 }
 
 /// Whether assembling is enough work to be done where blocking work runs.

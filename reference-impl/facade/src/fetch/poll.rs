@@ -20,6 +20,12 @@ use crate::queen::{
 };
 use crate::upstream_errors::{self, Api};
 
+/// What is asked of Queen for a response of some bytes, at most: Queen counts compressed bytes and
+/// delivers whole records, and what does not fit is kept for the next response.
+const READ_AHEAD: usize = 2;
+/// What each lane is asked for in any case, if the client wants as much of it: of a wide assignment
+/// most lanes have nothing new.
+const MIN_ENTRY_BYTES: u32 = 64 << 10;
 /// How long a request waits when none of its lanes can be waited for.
 const BLIND_WAIT: Duration = Duration::from_secs(1);
 
@@ -56,6 +62,8 @@ pub struct Patience {
     pub max_wait: Duration,
     /// For this much.
     pub min_bytes: u32,
+    /// The most record bytes of the response: not much more is asked of Queen.
+    pub max_bytes: usize,
 }
 
 /// What reading needs of its node.
@@ -90,6 +98,7 @@ impl Reader<'_> {
             reads: planned.iter().map(at_hand).collect(),
             throttle: Duration::ZERO,
         };
+        let share = Share::of(planned, patience.max_bytes);
         let mut wanted: Vec<usize> = (0..planned.len())
             .filter(|&index| matches!(planned[index].source, Source::Read))
             .collect();
@@ -100,7 +109,7 @@ impl Reader<'_> {
             let outcomes = tokio::select! {
                 biased;
                 () = self.shutdown.draining(), if waits => return polled,
-                outcomes = self.round(planned, &wanted, deadline, waits, patience.min_bytes) => outcomes,
+                outcomes = self.round(planned, &wanted, deadline, waits, patience.min_bytes, share) => outcomes,
             };
             let news = self.take_in(&mut polled, outcomes);
             // Before Queen 1.4 a lane that was never pushed to is unknown, like a queue.
@@ -133,23 +142,24 @@ impl Reader<'_> {
         deadline: Monotonic,
         waits: bool,
         min_bytes: u32,
+        share: Share,
     ) -> Vec<Outcome> {
         let left = || deadline - self.clock.monotonic();
         let chunks: Vec<&[usize]> = wanted.chunks(MAX_FETCH_ENTRIES).collect();
         if let [chunk] = chunks[..] {
             let wait = if waits { left() } else { Duration::ZERO };
-            return vec![self.call(planned, chunk, wait, min_bytes).await];
+            return vec![self.call(planned, chunk, wait, min_bytes, share).await];
         }
         let now = chunks
             .iter()
-            .map(|chunk| self.call(planned, chunk, Duration::ZERO, min_bytes));
+            .map(|chunk| self.call(planned, chunk, Duration::ZERO, min_bytes, share));
         let first = join_all(now).await;
         if !waits || first.iter().any(has_news) || left().is_zero() {
             return first;
         }
         let mut parked: FuturesUnordered<_> = chunks
             .iter()
-            .map(|chunk| self.call(planned, chunk, left(), min_bytes))
+            .map(|chunk| self.call(planned, chunk, left(), min_bytes, share))
             .collect();
         let mut outcomes = first;
         while let Some(outcome) = parked.next().await {
@@ -172,6 +182,7 @@ impl Reader<'_> {
         chunk: &[usize],
         wait: Duration,
         min_bytes: u32,
+        share: Share,
     ) -> Outcome {
         let entries: Vec<FetchEntry<'_>> = chunk
             .iter()
@@ -179,7 +190,7 @@ impl Reader<'_> {
                 queue: &planned[index].queue,
                 partition: planned[index].partition,
                 offset: planned[index].offset,
-                max_bytes: planned[index].entry_bytes(),
+                max_bytes: share.of_entry(planned[index].entry_bytes()),
             })
             .collect();
         self.metrics.calls.inc();
@@ -243,6 +254,37 @@ impl Reader<'_> {
             }
         }
         (gone, never_pushed)
+    }
+}
+
+/// How much of what the client wants of each lane is asked of Queen.
+#[derive(Clone, Copy, Debug)]
+struct Share {
+    wanted: u64,
+    asked: u64,
+}
+
+impl Share {
+    fn of(planned: &[Planned], max_bytes: usize) -> Self {
+        let read = planned
+            .iter()
+            .filter(|planned| matches!(planned.source, Source::Read));
+        let wanted: u64 = read.map(|planned| u64::from(planned.entry_bytes())).sum();
+        let most = u64::try_from(max_bytes.saturating_mul(READ_AHEAD)).unwrap_or(u64::MAX);
+        Self {
+            wanted,
+            asked: wanted.min(most),
+        }
+    }
+
+    fn of_entry(self, bytes: u32) -> u32 {
+        if self.asked == self.wanted {
+            return bytes;
+        }
+        // At most `bytes`, since less is asked than is wanted.
+        let share = u128::from(bytes) * u128::from(self.asked) / u128::from(self.wanted);
+        let share = u32::try_from(share).unwrap_or(bytes);
+        share.max(MIN_ENTRY_BYTES).min(bytes)
     }
 }
 

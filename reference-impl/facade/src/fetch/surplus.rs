@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use host::Monotonic;
+use host::budget::Reservation;
 use indexmap::IndexMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -14,6 +15,8 @@ use crate::time_index::PartitionKey;
 const MAX_BYTES: usize = 64 << 20;
 /// The budget's unit.
 const PERMIT_BYTES: usize = 1024;
+/// How often what is kept is looked through for what is too old.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long records wait for their consumer: watermarks beside them shouldn't get older.
 const MAX_AGE: Duration = Duration::from_secs(5);
 
@@ -22,12 +25,15 @@ const MAX_AGE: Duration = Duration::from_secs(5);
 pub struct Answer {
     fetched: Fetched,
     permit: Mutex<Option<OwnedSemaphorePermit>>,
+    /// Its room among the answers that are worked on, until it is kept.
+    room: Mutex<Option<Reservation>>,
 }
 
 impl Answer {
     /// Holds nothing of the budget yet.
-    pub fn new(fetched: Fetched) -> Arc<Self> {
+    pub fn new(mut fetched: Fetched) -> Arc<Self> {
         Arc::new(Self {
+            room: Mutex::new(fetched.take_room()),
             fetched,
             permit: Mutex::new(None),
         })
@@ -66,13 +72,32 @@ struct Kept {
     at: Monotonic,
 }
 
+/// What is kept.
+#[derive(Debug, Default)]
+struct Shelf {
+    lanes: IndexMap<Key, Kept>,
+    /// When it was last looked through.
+    looked: Option<Monotonic>,
+}
+
+impl Shelf {
+    /// Takes out what is too old; not for each of many requests, because it looks at everything.
+    fn clear_out(&mut self, now: Monotonic) {
+        if self.looked.is_some_and(|looked| now - looked < LOOK_EVERY) {
+            return;
+        }
+        self.looked = Some(now);
+        self.lanes.retain(|_, kept| now - kept.at < MAX_AGE);
+    }
+}
+
 /// Whose lane.
 type Key = (Scope, PartitionKey);
 
 /// The surplus of a node.
 #[derive(Debug)]
 pub struct Surplus {
-    kept: Mutex<IndexMap<Key, Kept>>,
+    kept: Mutex<Shelf>,
     budget: Arc<Semaphore>,
 }
 
@@ -100,31 +125,27 @@ impl Surplus {
         offset: i64,
     ) -> Option<Rest> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.is_empty() {
+        if kept.lanes.is_empty() {
             return None;
         }
-        let kept = kept.swap_remove(&(scope.clone(), partition))?;
+        let kept = kept.lanes.swap_remove(&(scope.clone(), partition))?;
         (kept.next_offset == offset && now - kept.at < MAX_AGE).then_some(kept.rest)
     }
 
-    /// Keeps records for who goes on at their first offset, as far as the budget goes.
+    /// Forgets what is too old, and keeps records for who goes on at their first offset, as far as the budget goes.
     pub fn keep(
         &self,
         now: Monotonic,
         scope: &Scope,
         rests: impl IntoIterator<Item = (PartitionKey, i64, Rest)>,
     ) {
-        let mut rests = rests.into_iter().peekable();
-        if rests.peek().is_none() {
-            return;
-        }
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|_, kept| now - kept.at < MAX_AGE);
+        kept.clear_out(now);
         for (partition, next_offset, rest) in rests {
             if self.charge(&rest.answer) {
                 let key = (scope.clone(), partition);
                 let at = now;
-                kept.insert(
+                kept.lanes.insert(
                     key,
                     Kept {
                         rest,
@@ -147,6 +168,11 @@ impl Surplus {
             *permit = Arc::clone(&self.budget)
                 .try_acquire_many_owned(permits)
                 .ok();
+        }
+        if permit.is_some() {
+            // It counts here from now on.
+            let mut room = answer.room.lock().unwrap_or_else(PoisonError::into_inner);
+            drop(room.take());
         }
         permit.is_some()
     }

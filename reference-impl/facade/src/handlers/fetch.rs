@@ -8,6 +8,7 @@
 //! - Every node serves every partition; replica_id, rack and isolation_level have no effect: nothing
 //!   uncommitted is ever in the log. A later leader epoch than 0 is UNKNOWN_LEADER_EPOCH.
 //! - Never-pushed partitions inside the width are empty logs.
+//! - When the node's memory for answers is spent, the answer is empty, with a throttle_time_ms.
 //! - A 429 is an empty answer with throttle_time_ms. Codes stay within what kafka-clients expects.
 //!
 //! v4: isolation. v5: log_start_offset. v7: sessions. v9: leader epoch. v10: zstd. v11: rack.
@@ -17,8 +18,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use coordinator::fetch_session::{
-    FetchContext, NO_SESSION, PartitionFetch, SessionError, SessionRequest, TopicPartition,
+    ContextPartition, FetchContext, NO_SESSION, PartitionFetch, PartitionOutcome, SessionError,
+    SessionRequest, TopicPartition,
 };
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -42,6 +45,10 @@ use crate::upstream_errors;
 const FIRST_SESSION_VERSION: i16 = 7;
 /// The first version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
+/// What a lane takes while its request is parked.
+const LANE_BYTES: u32 = 256;
+/// How long a client waits for which there was no room.
+const CROWDED_WAIT: Duration = Duration::from_secs(1);
 /// isolation_level of a consumer that wants committed records.
 const READ_COMMITTED: i8 = 1;
 
@@ -52,6 +59,28 @@ pub async fn handle(cx: &Context, request: FetchRequest) -> FetchResponse {
         Ok(context) => context,
         Err(error) => return refused(error),
     };
+    let bounds = Bounds {
+        max_bytes: usize::try_from(request.max_bytes)
+            .ok()
+            .filter(|&max_bytes| max_bytes > 0)
+            .map_or(MAX_RESPONSE_BYTES, |max_bytes| {
+                max_bytes.min(MAX_RESPONSE_BYTES)
+            }),
+        read_committed: request.isolation_level == READ_COMMITTED,
+    };
+    let patience = Patience {
+        max_wait: Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)),
+        min_bytes: u32::try_from(request.min_bytes).unwrap_or(0),
+        max_bytes: bounds.max_bytes,
+    };
+    // The wait is long, and the frame may be.
+    drop(request);
+    cx.room.release_request();
+    let mut room = node.budgets.plans.reservation();
+    let lanes = u32::try_from(context.partitions.len()).unwrap_or(u32::MAX);
+    if !room.try_grow(lanes.saturating_mul(LANE_BYTES)) {
+        return crowded(cx, &context);
+    }
     let (scope, credential) = (&cx.session.scope, &cx.session.credential);
     let view = node.catalogue.view(scope, credential).await;
     let mut planned = plan::Request {
@@ -65,23 +94,18 @@ pub async fn handle(cx: &Context, request: FetchRequest) -> FetchResponse {
     .plan(&context.partitions);
     let kept = planned.iter().filter(|planned| planned.is_kept()).count();
     node.fetching.metrics.surplus_hits.add(kept as u64);
-    let bounds = Bounds {
-        max_bytes: usize::try_from(request.max_bytes)
-            .ok()
-            .filter(|&max_bytes| max_bytes > 0)
-            .map_or(MAX_RESPONSE_BYTES, |max_bytes| {
-                max_bytes.min(MAX_RESPONSE_BYTES)
-            }),
-        read_committed: request.isolation_level == READ_COMMITTED,
-    };
     if context.is_incremental() {
         plan::defer(&mut planned, bounds.max_bytes);
     }
     let (polled, floors) = tokio::join!(
-        poll(cx, &request, &planned),
+        poll(cx, patience, &planned),
         node.floors.table(scope, credential)
     );
     let Polled { reads, throttle } = polled;
+    let expected_bytes = assemble::expected_response_bytes(&planned, &reads, bounds);
+    if cx.room.take(expected_bytes).await.is_err() {
+        return crowded(cx, &context);
+    }
     let time_index = Arc::clone(&node.time_index);
     let heavy = assemble::is_heavy(&planned, &reads);
     let work = move || assemble::assemble(&planned, &reads, bounds, &floors, &time_index);
@@ -149,12 +173,8 @@ fn topic_key(by_id: bool, name: &TopicName, id: Uuid) -> TopicKey {
     }
 }
 
-async fn poll(cx: &Context, request: &FetchRequest, planned: &[Planned]) -> Polled {
+async fn poll(cx: &Context, patience: Patience, planned: &[Planned]) -> Polled {
     let node = &cx.node;
-    let patience = Patience {
-        max_wait: Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0)),
-        min_bytes: u32::try_from(request.min_bytes).unwrap_or(0),
-    };
     let reader = Reader {
         client: &node.queen,
         credential: &cx.session.credential,
@@ -198,6 +218,24 @@ impl crate::fetch::poll::Existence for Existence<'_> {
         }
         .boxed()
     }
+}
+
+/// No news of any partition, and a wait: there is no memory to read them.
+fn crowded(cx: &Context, context: &FetchContext<TopicKey>) -> FetchResponse {
+    let unread = |listed: &ContextPartition<TopicKey>| {
+        PartitionData::default()
+            .with_partition_index(listed.partition.partition)
+            .with_high_watermark(-1)
+            .with_last_stable_offset(-1)
+            .with_log_start_offset(-1)
+            .with_records(Some(Bytes::new()))
+    };
+    let assembled = Assembled {
+        partitions: context.partitions.iter().map(unread).collect(),
+        outcomes: vec![PartitionOutcome::Unread; context.partitions.len()],
+        ..Assembled::default()
+    };
+    finish(cx, context, assembled, CROWDED_WAIT)
 }
 
 fn finish(

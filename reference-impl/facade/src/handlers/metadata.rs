@@ -10,6 +10,7 @@
 //! * Names that begin with `__` do not exist; illegal names are `INVALID_TOPIC_EXCEPTION`.
 //! * A listing of all topics stops before 200,000 partitions, a request by name answers 10,000
 //!   distinct topics and a million partitions.
+//! * Room for the answer is taken before it is built; a connection whose answer finds none is closed.
 //! * Authorized operations are not known here, so they are left out.
 //!
 //! v1: null asks for all topics. v2: cluster id. v3: throttle. v4: the client may refuse creation.
@@ -29,7 +30,8 @@ use kafka_wire::error_code::ErrorCode;
 use uuid::Uuid;
 
 use crate::catalogue::{Lookup, RecordState, Topic, View};
-use crate::context::Context;
+use crate::context::{Answer, Context, Reply};
+use crate::dispatch::CROWDED;
 use crate::topics::wire_name;
 use crate::upstream_errors::{self, Api};
 
@@ -39,25 +41,35 @@ const MAX_TOPICS: usize = 10_000;
 const MAX_LISTED_PARTITIONS: usize = 200_000;
 /// Partitions of one answer to names and ids: what fits a response frame with room to spare.
 const MAX_NAMED_PARTITIONS: usize = 1_000_000;
+/// What a partition takes as the message is built and encoded: two lists of replicas, the entry and
+/// its bytes.
+const PARTITION_BYTES: usize = 208;
+/// The same for a topic beside its name.
+const TOPIC_BYTES: usize = 256;
+/// An answer of more partitions is built where blocking work runs.
+const BUILD_ELSEWHERE_PARTITIONS: usize = 5_000;
 /// The first version in which the client may refuse creation.
 const FIRST_WITH_CREATION_FLAG: i16 = 4;
 /// The first version in which a topic can be asked for by id.
 const FIRST_BY_ID: i16 = 12;
 
 /// Answers a Metadata request.
-pub async fn handle(cx: &Context, request: MetadataRequest) -> MetadataResponse {
+pub async fn handle(cx: &Context, request: MetadataRequest) -> Reply<MetadataResponse> {
     // Version 0 has no null: empty means all.
     let all = match &request.topics {
         None => true,
         Some(topics) => cx.version == 0 && topics.is_empty(),
     };
-    let (view, topics) = if all {
+    let (view, told) = if all {
         list_all(cx).await
     } else {
         let asked = request.topics.unwrap_or_default();
         let may_create = cx.node.config.auto_create
             && (cx.version < FIRST_WITH_CREATION_FLAG || request.allow_auto_topic_creation);
         look_up(cx, &asked, may_create).await
+    };
+    let Some(topics) = build(cx, told).await else {
+        return Reply::Now(Answer::Close(CROWDED));
     };
     let throttle = view.trouble.as_ref().map(upstream_errors::throttle);
     MetadataResponse::default()
@@ -71,13 +83,45 @@ pub async fn handle(cx: &Context, request: MetadataRequest) -> MetadataResponse 
         .with_cluster_id(Some(StrBytes::from_string(cx.node.cluster_id().to_owned())))
         .with_controller_id(node_id(cx))
         .with_topics(topics)
+        .into()
+}
+
+/// What an answer says of one topic.
+enum Told {
+    Known(Arc<Topic>),
+    Refused(MetadataResponseTopic),
+}
+
+/// The topics of the answer; `None` when there is no room for them.
+async fn build(cx: &Context, told: Vec<Told>) -> Option<Vec<MetadataResponseTopic>> {
+    let partitions = told.iter().map(|told| match told {
+        Told::Known(topic) => usize::try_from(topic.partitions).unwrap_or(0),
+        Told::Refused(_) => 0,
+    });
+    let partitions: usize = partitions.sum();
+    let bytes = partitions * PARTITION_BYTES + told.len() * TOPIC_BYTES;
+    cx.room.take(bytes).await.ok()?;
+    let node = node_id(cx);
+    let work = move || {
+        told.into_iter()
+            .map(|told| match told {
+                Told::Known(topic) => known(node, &topic),
+                Told::Refused(topic) => topic,
+            })
+            .collect()
+    };
+    Some(if partitions > BUILD_ELSEWHERE_PARTITIONS {
+        cx.node.host.blocking.run(work).await
+    } else {
+        work()
+    })
 }
 
 fn node_id(cx: &Context) -> BrokerId {
     BrokerId(cx.node.node_id.0)
 }
 
-async fn list_all(cx: &Context) -> (View, Vec<MetadataResponseTopic>) {
+async fn list_all(cx: &Context) -> (View, Vec<Told>) {
     let session = &cx.session;
     let view = cx
         .node
@@ -99,7 +143,7 @@ async fn list_all(cx: &Context) -> (View, Vec<MetadataResponseTopic>) {
             continue;
         }
         room -= partitions;
-        topics.push(known(cx, topic));
+        topics.push(Told::Known(Arc::clone(topic)));
     }
     if left_out > 0 {
         tracing::warn!(
@@ -114,7 +158,7 @@ async fn look_up(
     cx: &Context,
     asked: &[MetadataRequestTopic],
     may_create: bool,
-) -> (View, Vec<MetadataResponseTopic>) {
+) -> (View, Vec<Told>) {
     let asked: IndexSet<Asked<'_>> = asked
         .iter()
         .map(|topic| Asked::of(topic, cx.version))
@@ -147,7 +191,7 @@ async fn look_up(
                 upstream_errors::found_by_id(Api::Metadata, cx.version, &lookup).cloned()
             }
             Asked::Nothing => {
-                topics.push(refused(asked, ErrorCode::InvalidRequest));
+                topics.push(Told::Refused(refused(asked, ErrorCode::InvalidRequest)));
                 continue;
             }
         };
@@ -155,13 +199,13 @@ async fn look_up(
             Ok(topic) => {
                 let partitions = usize::try_from(topic.partitions).unwrap_or(0);
                 if partitions > room {
-                    refused(asked, ErrorCode::LeaderNotAvailable)
+                    Told::Refused(refused(asked, ErrorCode::LeaderNotAvailable))
                 } else {
                     room -= partitions;
-                    known(cx, &topic)
+                    Told::Known(topic)
                 }
             }
-            Err(answer) => refused(asked, answer.code),
+            Err(answer) => Told::Refused(refused(asked, answer.code)),
         });
     }
     (view, topics)
@@ -196,8 +240,7 @@ fn refused(asked: &Asked<'_>, code: ErrorCode) -> MetadataResponseTopic {
     }
 }
 
-fn known(cx: &Context, topic: &Arc<Topic>) -> MetadataResponseTopic {
-    let node = node_id(cx);
+fn known(node: BrokerId, topic: &Topic) -> MetadataResponseTopic {
     let partition = |index| {
         MetadataResponsePartition::default()
             .with_partition_index(index)

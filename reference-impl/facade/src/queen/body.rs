@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
+use host::budget::Reservation;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
 /// A request body: slices sent one behind the other, never joined.
@@ -71,13 +72,22 @@ pub(super) enum ReadError {
     Lost(hyper::Error),
 }
 
-/// Reads `body` to its end; nothing beyond `bound` bytes is kept.
-pub(super) async fn collect(mut body: Incoming, bound: usize) -> Result<Bytes, ReadError> {
+/// Reads `body` to its end; nothing beyond `bound` bytes is kept. `room` grows before anything is
+/// read, or as it comes when no length is declared.
+pub(super) async fn collect(
+    mut body: Incoming,
+    bound: usize,
+    mut room: Reservation,
+) -> Result<(Bytes, Reservation), ReadError> {
     use http_body_util::BodyExt;
 
     let declared = body.size_hint().exact();
     if declared.is_some_and(|length| length > bound as u64) {
         return Err(ReadError::TooLong);
+    }
+    if let Some(length) = declared {
+        // Within the bound, which is within `u32`.
+        room = room.grow(length as u32).await;
     }
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();
@@ -90,6 +100,10 @@ pub(super) async fn collect(mut body: Incoming, bound: usize) -> Result<Bytes, R
         if data.len() > bound - so_far {
             return Err(ReadError::TooLong);
         }
+        let missing = (so_far + data.len()).saturating_sub(room.bytes());
+        if missing > 0 {
+            room = room.grow(missing as u32).await;
+        }
         if so_far == 0 {
             first = data;
             continue;
@@ -101,9 +115,10 @@ pub(super) async fn collect(mut body: Incoming, bound: usize) -> Result<Bytes, R
         }
         joined.extend_from_slice(&data);
     }
-    Ok(if joined.is_empty() {
+    let whole = if joined.is_empty() {
         first
     } else {
         joined.freeze()
-    })
+    };
+    Ok((whole, room))
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
+use host::budget::Reservation;
 use http::Method;
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -60,6 +61,7 @@ pub struct Fetched {
     records: Vec<StoredRecord>,
     headers: Vec<DecodedHeader>,
     lanes: Vec<StoredLane>,
+    room: Option<Reservation>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +110,19 @@ impl Fetched {
     /// Bytes of all keys, values and header parts.
     pub fn len_bytes(&self) -> usize {
         self.arena.len()
+    }
+
+    /// Bytes of memory that it takes.
+    fn held_bytes(&self) -> usize {
+        self.arena.capacity()
+            + self.records.capacity() * size_of::<StoredRecord>()
+            + self.headers.capacity() * size_of::<DecodedHeader>()
+            + self.lanes.capacity() * size_of::<StoredLane>()
+    }
+
+    /// Its room in the budget of answers: given back with it, or by who holds it elsewhere.
+    pub fn take_room(&mut self) -> Option<Reservation> {
+        self.room.take()
     }
 }
 
@@ -226,9 +241,9 @@ impl Client {
         }
         let max_wait = max_wait.min(MAX_FETCH_WAIT);
         let parked = !max_wait.is_zero() && min_bytes > 0;
-        let answer = self
+        let (answer, mut room) = self
             .transport
-            .call(Call {
+            .call_held(Call {
                 method: Method::POST,
                 path: "/api/v1/fetch".into(),
                 body: request(entries, max_wait, min_bytes).into(),
@@ -238,12 +253,14 @@ impl Client {
                 repeat: Repeat::Safe,
             })
             .await?;
-        let fetched = if answer.len() < PARSE_ELSEWHERE_BYTES {
+        let mut fetched = if answer.len() < PARSE_ELSEWHERE_BYTES {
             parse(&answer, Echo::of(entries))?
         } else {
             let echo = Echo::of(entries);
             self.blocking.run(move || parse(&answer, echo)).await?
         };
+        room.resize(fetched.held_bytes());
+        fetched.room = Some(room);
         Ok(fetched)
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use host::Host;
 use host::blocking::Blocking;
+use host::budget::{Budget, BudgetMetrics};
 use host::net::Connect;
 use http::{HeaderValue, Method};
 
@@ -101,6 +102,13 @@ impl Client {
         Self::build(host, connector, authority, base_path)
     }
 
+    /// The same client; its answers hold room in `budget` while they are read and worked on.
+    #[must_use]
+    pub fn reading_within(mut self, budget: Budget) -> Self {
+        self.transport.reads = budget;
+        self
+    }
+
     fn build(
         host: &Host,
         connector: Arc<dyn Connect>,
@@ -113,6 +121,8 @@ impl Client {
                 authority,
                 base_path,
                 host.clock.clone(),
+                // As good as none.
+                Budget::new(usize::MAX, &BudgetMetrics::default()),
             ),
             blocking: host.blocking,
         }

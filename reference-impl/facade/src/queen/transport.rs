@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use host::budget::{Budget, Reservation};
 use host::net::Connect;
 use host::{Clock, Monotonic};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
@@ -86,6 +87,8 @@ pub(super) struct Transport {
     parked: Semaphore,
     idle: Mutex<Vec<Idle>>,
     pub(super) rejections: Rejections,
+    /// For answers, while they are read and worked on.
+    pub(super) reads: Budget,
 }
 
 #[derive(Debug)]
@@ -123,8 +126,10 @@ impl Transport {
         authority: Option<HeaderValue>,
         base_path: String,
         clock: Arc<dyn Clock>,
+        reads: Budget,
     ) -> Self {
         Self {
+            reads,
             connector,
             authority,
             base_path,
@@ -136,11 +141,16 @@ impl Transport {
         }
     }
 
+    /// As [`Transport::call_held`], for answers that are used up at once.
+    pub(super) async fn call(&self, call: Call<'_>) -> Result<Bytes, Error> {
+        self.call_held(call).await.map(|(body, _)| body)
+    }
+
     /// Sends `call` and reads its answer; a status other than success is an error.
     ///
     /// A connection of the pool may have been closed by its peer meanwhile. A request that found
     /// it so is sent again on a fresh one when it had not left, or when repeating it is safe.
-    pub(super) async fn call(&self, call: Call<'_>) -> Result<Bytes, Error> {
+    pub(super) async fn call_held(&self, call: Call<'_>) -> Result<(Bytes, Reservation), Error> {
         let credential = call.credential;
         // Queen's identity surface answers 401 to bearers that are good elsewhere.
         let judges = call.path.starts_with("/api/");
@@ -154,13 +164,16 @@ impl Transport {
         answered
     }
 
-    async fn exchanged(&self, mut call: Call<'_>) -> Result<Bytes, Error> {
+    async fn exchanged(&self, mut call: Call<'_>) -> Result<(Bytes, Reservation), Error> {
         call.path.insert_str(0, &self.base_path);
         let deadline = Instant::now() + call.timeout;
         let headers = self.headers(&call)?;
         let _permit = self.permit(call.wait, deadline).await?;
         while let Some(connection) = self.take_idle() {
-            match exchange(&call, headers.clone(), connection, deadline).await {
+            match self
+                .exchange(&call, headers.clone(), connection, deadline)
+                .await
+            {
                 Ok((connection, answer)) => return self.finish(connection, answer),
                 Err(Attempt::Unsent) => {}
                 Err(Attempt::Silent(_)) if call.repeat == Repeat::Safe => break,
@@ -168,7 +181,7 @@ impl Transport {
             }
         }
         let connection = self.connect(deadline).await?;
-        match exchange(&call, headers, connection, deadline).await {
+        match self.exchange(&call, headers, connection, deadline).await {
             Ok((connection, answer)) => self.finish(connection, answer),
             Err(Attempt::Unsent) => Err(Error::Unreachable(
                 "the new connection closed before the request left".into(),
@@ -278,12 +291,16 @@ impl Transport {
         Ok(Connection { sender, driver })
     }
 
-    fn finish(&self, connection: Option<Connection>, answer: Answer) -> Result<Bytes, Error> {
+    fn finish(
+        &self,
+        connection: Option<Connection>,
+        answer: Answer,
+    ) -> Result<(Bytes, Reservation), Error> {
         if let Some(connection) = connection {
             self.put_idle(connection);
         }
         if answer.status.is_success() {
-            Ok(answer.body)
+            Ok((answer.body, answer.room))
         } else {
             Err(Error::Refused(refusal::parse(
                 answer.status,
@@ -298,74 +315,83 @@ struct Answer {
     status: StatusCode,
     retry_after: Option<Duration>,
     body: Bytes,
+    room: Reservation,
 }
 
-/// One request and its answer on one connection, which comes back while it is usable.
-async fn exchange(
-    call: &Call<'_>,
-    headers: HeaderMap,
-    mut connection: Connection,
-    deadline: Instant,
-) -> Result<(Option<Connection>, Answer), Attempt> {
-    let timed_out = || Attempt::Failed(Error::TimedOut(call.timeout));
-    match timeout_at(deadline, connection.sender.ready()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(_)) => return Err(Attempt::Unsent),
-        Err(_) => return Err(Attempt::Failed(Error::Busy)),
-    }
-    let mut request = Request::new(call.body.clone());
-    *request.method_mut() = call.method.clone();
-    *request.uri_mut() = call
-        .path
-        .parse()
-        .map_err(|_| Attempt::Failed(Error::Unsendable("the path is not a legal URI")))?;
-    *request.headers_mut() = headers;
-    let sent = timeout_at(deadline, connection.sender.try_send_request(request)).await;
-    let response = match sent.map_err(|_| timed_out())? {
-        Ok(response) => response,
-        Err(mut failure) => {
-            if failure.take_message().is_some() {
-                return Err(Attempt::Unsent);
+impl Transport {
+    /// One request and its answer on one connection, which comes back while it is usable.
+    async fn exchange(
+        &self,
+        call: &Call<'_>,
+        headers: HeaderMap,
+        mut connection: Connection,
+        deadline: Instant,
+    ) -> Result<(Option<Connection>, Answer), Attempt> {
+        let timed_out = || Attempt::Failed(Error::TimedOut(call.timeout));
+        match timeout_at(deadline, connection.sender.ready()).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Err(Attempt::Unsent),
+            Err(_) => return Err(Attempt::Failed(Error::Busy)),
+        }
+        let mut request = Request::new(call.body.clone());
+        *request.method_mut() = call.method.clone();
+        *request.uri_mut() = call
+            .path
+            .parse()
+            .map_err(|_| Attempt::Failed(Error::Unsendable("the path is not a legal URI")))?;
+        *request.headers_mut() = headers;
+        let sent = timeout_at(deadline, connection.sender.try_send_request(request)).await;
+        let response = match sent.map_err(|_| timed_out())? {
+            Ok(response) => response,
+            Err(mut failure) => {
+                if failure.take_message().is_some() {
+                    return Err(Attempt::Unsent);
+                }
+                let error = failure.into_error();
+                let lost = Error::Lost(scrub(&error.to_string()));
+                return Err(if error.is_incomplete_message() || error.is_canceled() {
+                    Attempt::Silent(lost)
+                } else {
+                    Attempt::Failed(lost)
+                });
             }
-            let error = failure.into_error();
-            let lost = Error::Lost(scrub(&error.to_string()));
-            return Err(if error.is_incomplete_message() || error.is_canceled() {
-                Attempt::Silent(lost)
-            } else {
-                Attempt::Failed(lost)
-            });
-        }
-    };
-    let status = response.status();
-    let retry_after = response.headers().get(RETRY_AFTER).and_then(delta_seconds);
-    let bound = if status.is_success() {
-        MAX_ANSWER_BYTES
-    } else {
-        MAX_REFUSAL_BYTES
-    };
-    let read = timeout_at(deadline, collect(response.into_body(), bound)).await;
-    let (connection, body) = match read {
-        Ok(Ok(body)) => (Some(connection), body),
-        // The status of a refusal says enough without its text.
-        _ if !status.is_success() => (None, Bytes::new()),
-        Ok(Err(ReadError::TooLong)) => {
-            return Err(Attempt::Failed(Error::Unreadable(format!(
-                "answer longer than {bound} bytes"
-            ))));
-        }
-        Ok(Err(ReadError::Lost(error))) => {
-            return Err(Attempt::Failed(Error::Lost(scrub(&error.to_string()))));
-        }
-        Err(_) => return Err(timed_out()),
-    };
-    Ok((
-        connection,
-        Answer {
-            status,
-            retry_after,
-            body,
-        },
-    ))
+        };
+        let status = response.status();
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(delta_seconds);
+        let bound = if status.is_success() {
+            MAX_ANSWER_BYTES
+        } else {
+            MAX_REFUSAL_BYTES
+        };
+        let read = timeout_at(
+            deadline,
+            collect(response.into_body(), bound, self.reads.reservation()),
+        )
+        .await;
+        let (connection, body, room) = match read {
+            Ok(Ok((body, room))) => (Some(connection), body, room),
+            // The status of a refusal says enough without its text.
+            _ if !status.is_success() => (None, Bytes::new(), self.reads.reservation()),
+            Ok(Err(ReadError::TooLong)) => {
+                return Err(Attempt::Failed(Error::Unreadable(format!(
+                    "answer longer than {bound} bytes"
+                ))));
+            }
+            Ok(Err(ReadError::Lost(error))) => {
+                return Err(Attempt::Failed(Error::Lost(scrub(&error.to_string()))));
+            }
+            Err(_) => return Err(timed_out()),
+        };
+        Ok((
+            connection,
+            Answer {
+                status,
+                retry_after,
+                body,
+                room,
+            },
+        ))
+    }
 }
 
 /// `Retry-After` in seconds. The date form would need a clock that agrees with the server's, so it

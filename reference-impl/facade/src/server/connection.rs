@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::BoxStream;
-use host::budget::Reservation;
+use host::budget::late::Holder;
 use host::frame::{Frame, FrameReader, FrameWriter, ReadError};
 use host::gate::Slot;
 use kafka_wire::ApiKey;
@@ -27,6 +27,7 @@ use super::requests::{Course, Flight, Request, sasl_authenticate, unsupported_ap
 use super::{Handled, MAX_FRAME_BYTES, Shared, read_limits};
 use crate::context::{Answer, Context, Reply, Session};
 use crate::dispatch;
+use crate::room::Room;
 use crate::security::Stage;
 
 /// How long a connection that was refused waits for its client to close.
@@ -34,7 +35,7 @@ const LINGER: Duration = Duration::from_secs(1);
 /// Requests of one connection that are admitted and not answered.
 const MAX_PIPELINED: usize = 64;
 /// Bytes of answers that a client may leave unread before its next request starts.
-const MAX_UNWRITTEN_BYTES: usize = 256 * 1024;
+const MAX_UNWRITTEN_BYTES: usize = 64 * 1024;
 /// Bytes of answers that are gathered for one write.
 const GATHER_BYTES: usize = 64 * 1024;
 
@@ -55,19 +56,21 @@ pub(super) struct Connection {
     /// The last client id, for the log.
     client_id: Option<Bytes>,
     peer_closed: bool,
+    /// Must end when others wait for what its peer leaves unread, or sends too slowly.
+    holder: Holder,
     /// Nothing more is read or started; what is admitted is answered first.
     ending: Option<End>,
 }
 
 struct Running {
     flight: Flight,
-    reservation: Reservation,
+    room: Room,
     handler: BoxFuture<'static, Handled>,
 }
 
 struct Unanswered {
     flight: Flight,
-    reservation: Reservation,
+    room: Room,
     answer: Awaited,
 }
 
@@ -87,9 +90,12 @@ impl Connection {
         let limits = read_limits(session.authentication.is_settled());
         let shutdown = shared.node.shutdown.clone();
         let write_timeout = shared.node.config.listener.write_timeout;
+        let requests = shared.node.budgets.requests.clone();
+        let holder = Holder::default();
         Self {
-            reader: FrameReader::new(read, limits, shared.budget.clone()),
-            writer: FrameWriter::new(write, write_timeout),
+            reader: FrameReader::new(read, limits, requests, holder.clone()),
+            writer: FrameWriter::new(write, write_timeout, holder.clone()),
+            holder,
             draining: async move { shutdown.draining().await }.boxed(),
             waiting: None,
             running: None,
@@ -120,6 +126,9 @@ impl Connection {
     }
 
     fn poll(&mut self, task: &mut Task<'_>) -> Poll<End> {
+        if self.holder.poll_evicted(task).is_ready() {
+            return Poll::Ready(End::Evicted);
+        }
         loop {
             let mut moved = self.poll_running(task);
             moved |= self.poll_outbox(task);
@@ -165,12 +174,12 @@ impl Connection {
             Poll::Pending => return false,
         };
         if let Some(running) = self.running.take() {
-            self.handled(running.flight, running.reservation, handled);
+            self.handled(running.flight, running.room, handled);
         }
         true
     }
 
-    fn handled(&mut self, flight: Flight, reservation: Reservation, handled: Handled) {
+    fn handled(&mut self, flight: Flight, room: Room, handled: Handled) {
         let answer = match handled {
             Ok(Reply::Now(answer)) => Awaited::Ready(answer),
             Ok(Reply::Later(answer)) => Awaited::Later(answer),
@@ -184,7 +193,7 @@ impl Connection {
         };
         self.outbox.push_back(Unanswered {
             flight,
-            reservation,
+            room,
             answer,
         });
     }
@@ -206,18 +215,18 @@ impl Connection {
         {
             if let Some(Unanswered {
                 flight,
-                reservation,
+                room,
                 answer: Awaited::Ready(answer),
             }) = self.outbox.pop_front()
             {
-                self.answer(flight, reservation, answer);
+                self.answer(flight, room, answer);
             }
             moved = true;
         }
         moved
     }
 
-    fn answer(&mut self, flight: Flight, mut reservation: Reservation, answer: Answer<Bytes>) {
+    fn answer(&mut self, flight: Flight, room: Room, answer: Answer<Bytes>) {
         let tag = flight.tag;
         self.reader.touch();
         match answer {
@@ -227,11 +236,8 @@ impl Connection {
                 false => self.end(End::AuthenticationRefused),
             },
             Answer::Send(frame) => {
-                let metrics = &self.shared.node.metrics;
-                metrics.answered(tag.key, tag.version, tag.body(&frame));
-                // The request is gone; its room goes on as the room of its answer.
-                reservation.resize(frame.len());
-                self.writer.push(frame, Some(reservation));
+                let held = room.into_answer(frame.len());
+                self.writer.push(frame, Some(held));
             }
             Answer::Silence => {}
             Answer::Close(reason) => self.end(End::Handler {
@@ -318,7 +324,9 @@ impl Connection {
             reservation,
             bare: _,
         } = request;
+        let room = Room::new(&self.shared.node.budgets.answers, Some(reservation));
         let cx = Context {
+            room: room.clone(),
             node: Arc::clone(&self.shared.node),
             session: Arc::clone(&self.session),
             version: header.api_version,
@@ -327,7 +335,7 @@ impl Connection {
         };
         Running {
             flight,
-            reservation,
+            room,
             handler: (self.shared.dispatch)(cx, header),
         }
     }

@@ -37,6 +37,8 @@ pub(super) enum End {
     AuthenticationRefused,
     #[error("Queen no longer accepts the credential")]
     CredentialRejected,
+    #[error("the peer kept memory that others waited for")]
+    Evicted,
     #[error("{key}: {reason}")]
     Handler { key: ApiKey, reason: &'static str },
 }
@@ -62,6 +64,7 @@ impl End {
             Self::Unauthenticated { .. } => "unauthenticated",
             Self::AuthenticationRefused => "authentication_refused",
             Self::CredentialRejected => "credential_rejected",
+            Self::Evicted => "evicted",
             Self::Handler { .. } => "handler",
         }
     }

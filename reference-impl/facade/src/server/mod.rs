@@ -12,7 +12,6 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::accept::{Admission, accept};
-use host::budget::Budget;
 use host::frame::ReadLimits;
 use host::gate::{Gate, GateLimits, Slot, Standing};
 use host::sampled::Samplers;
@@ -43,7 +42,6 @@ type Handled = Result<Reply<Bytes>, Refusal>;
 #[derive(Debug)]
 struct Shared {
     node: Arc<Node>,
-    budget: Budget,
     /// One line per window for connections that end badly.
     complaints: Samplers<ending::Kind>,
     dispatch: Dispatch,
@@ -53,7 +51,7 @@ struct Shared {
 /// the node waits for.
 pub async fn serve(node: Arc<Node>, listener: Box<dyn Listener>) {
     serve_with(node, listener, |cx, header| {
-        async move { dispatch::dispatch(&cx, &header).await }.boxed()
+        async move { dispatch::dispatch(&cx, header).await }.boxed()
     })
     .await;
 }
@@ -75,7 +73,6 @@ async fn serve_with(node: Arc<Node>, listener: Box<dyn Listener>, dispatch: Disp
         auth_timeout: limits.auth_timeout,
     };
     let shared = Arc::new(Shared {
-        budget: Budget::new(limits.max_in_flight_bytes, &node.metrics.budget),
         complaints: Samplers::default(),
         node: Arc::clone(&node),
         dispatch,

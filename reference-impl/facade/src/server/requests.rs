@@ -7,7 +7,7 @@ use host::Monotonic;
 use host::budget::Reservation;
 use kafka_protocol::messages::ApiVersionsResponse;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
-use kafka_wire::header::{RequestHeader, put_request_header, response_header_version};
+use kafka_wire::header::{RequestHeader, put_request_header};
 use kafka_wire::{ApiKey, ErrorCode, VersionRange};
 
 use crate::context::Node;
@@ -103,12 +103,6 @@ impl Tag {
     /// Whether it may start while requests of the same kind in front of it are not answered.
     pub(super) fn pipelines(self) -> bool {
         self.key == ApiKey::PRODUCE
-    }
-
-    /// The body of the response `frame` to this request.
-    pub(super) fn body(self, frame: &Bytes) -> &[u8] {
-        let header = 4 + 4 + usize::from(response_header_version(self.key, self.version) >= 1);
-        frame.get(header..).unwrap_or_default()
     }
 }
 

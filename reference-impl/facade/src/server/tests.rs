@@ -14,6 +14,8 @@ use rstest::rstest;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, sleep, timeout};
 
+mod crowd;
+
 use super::*;
 use crate::config::Config;
 use crate::context::{Answer, NodeParts};
@@ -136,8 +138,8 @@ impl Drop for Ends {
 }
 
 /// Scripts are `name:verb:number`: `wait` sleeps so many milliseconds and answers, `later` does so
-/// after it was admitted, `bytes` answers with so many, `silence`, `close` and `malformed` at once.
-fn scripted(_cx: Context, header: RequestHeader) -> BoxFuture<'static, Handled> {
+/// after it was admitted, `bytes` answers with so many, `room` takes room for them first, `silence`, `close` and `malformed` at once.
+fn scripted(cx: Context, header: RequestHeader) -> BoxFuture<'static, Handled> {
     let script = header.client_id().unwrap_or_default().to_owned();
     let mut words = script.split(':');
     let name = words.next().unwrap_or_default().to_owned();
@@ -162,6 +164,13 @@ fn scripted(_cx: Context, header: RequestHeader) -> BoxFuture<'static, Handled> 
                     ends.1 = true;
                     Answer::Send(frame(0))
                 }));
+            }
+            "room" => {
+                let bytes = usize::try_from(number).unwrap();
+                match cx.room.take(bytes).await {
+                    Ok(()) => Ok(Reply::now(frame(bytes))),
+                    Err(_) => Ok(Reply::Now(Answer::Close("no room"))),
+                }
             }
             "bytes" => Ok(Reply::now(frame(usize::try_from(number).unwrap()))),
             "silence" => Ok(Reply::none()),

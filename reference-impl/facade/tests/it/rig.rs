@@ -78,6 +78,7 @@ impl Rig {
             version,
             client_id: None,
             received: self.node.host.clock.monotonic(),
+            room: facade::room::Room::new(&self.node.budgets.answers, None),
         }
     }
 

@@ -12,7 +12,8 @@ use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::time_for;
+use super::Pace;
+use crate::budget::late::Holder;
 use crate::budget::{Budget, Reservation};
 
 /// Bytes of the length.
@@ -30,7 +31,7 @@ pub struct ReadLimits {
     pub max_frame_bytes: u32,
     /// Between frames.
     pub idle: Duration,
-    /// Between two reads inside a frame.
+    /// Behind the slowest pace inside a frame.
     pub stall: Duration,
 }
 
@@ -63,7 +64,7 @@ pub enum ReadError {
     /// Nothing arrived between frames for [`ReadLimits::idle`].
     #[error("idle")]
     Idle,
-    /// Nothing arrived inside a frame for [`ReadLimits::stall`], or the whole came too slowly.
+    /// Inside a frame the peer fell [`ReadLimits::stall`] behind [`super::MIN_BYTES_PER_SECOND`].
     #[error("stalled inside a frame")]
     Stalled,
     /// The stream failed.
@@ -76,6 +77,7 @@ pub struct FrameReader<R> {
     inner: R,
     limits: ReadLimits,
     budget: Budget,
+    holder: Holder,
     /// Bytes behind the last frame that was taken; no allocation when empty.
     carry: BytesMut,
     partial: Option<Partial>,
@@ -88,7 +90,7 @@ pub struct FrameReader<R> {
 struct Partial {
     length: usize,
     bytes: BytesMut,
-    started: Instant,
+    pace: Pace,
     room: Room,
 }
 
@@ -98,12 +100,14 @@ enum Room {
 }
 
 impl<R: AsyncRead + Unpin> FrameReader<R> {
-    /// A reader that has read nothing.
-    pub fn new(inner: R, limits: ReadLimits, budget: Budget) -> Self {
+    /// A reader that has read nothing. What a frame holds of `budget` while the peer lets it wait is
+    /// late on behalf of `holder`.
+    pub fn new(inner: R, limits: ReadLimits, budget: Budget, holder: Holder) -> Self {
         Self {
             inner,
             limits,
             budget,
+            holder,
             carry: BytesMut::new(),
             partial: None,
             ended: false,
@@ -149,7 +153,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
                     // The peer is not to blame for this wait.
                     let held = ready!(asked.as_mut().poll(cx));
                     self.last_byte = Instant::now();
-                    partial.started = self.last_byte;
+                    partial.pace = Pace::start();
                     partial.room = Room::Held(held);
                 }
                 partial.fill(&mut self.carry);
@@ -170,7 +174,12 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
             }
             match self.poll_read(cx) {
                 Poll::Ready(Ok(0)) => self.ended = true,
-                Poll::Ready(Ok(_)) => self.last_byte = Instant::now(),
+                Poll::Ready(Ok(read)) => {
+                    self.last_byte = Instant::now();
+                    if let Some(partial) = &mut self.partial {
+                        partial.pace.moved(read);
+                    }
+                }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
                     ready!(self.poll_late(cx));
@@ -215,7 +224,7 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         self.partial = Some(Partial {
             length: length as usize,
             bytes: BytesMut::new(),
-            started: Instant::now(),
+            pace: Pace::start(),
             room: Room::Held(self.budget.reservation()),
         });
         Ok(())
@@ -227,7 +236,10 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
         }
         let partial = self.partial.take()?;
         let reservation = match partial.room {
-            Room::Held(held) => held,
+            Room::Held(mut held) => {
+                held.is_prompt();
+                held
+            }
             // A whole frame has all its room.
             Room::Asked(_) => self.budget.reservation(),
         };
@@ -257,12 +269,15 @@ impl<R: AsyncRead + Unpin> FrameReader<R> {
 
     /// Ends when the peer has used up its time.
     fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let deadline = match &self.partial {
+        let deadline = match &mut self.partial {
             None if self.carry.is_empty() => self.last_byte + self.limits.idle,
             None => self.last_byte + self.limits.stall,
             Some(partial) => {
-                let whole = partial.started + self.limits.stall + time_for(partial.length);
-                whole.min(self.last_byte + self.limits.stall)
+                let since = partial.pace.paid_until;
+                if let Room::Held(held) = &mut partial.room {
+                    held.is_late(since, &self.holder);
+                }
+                since + self.limits.stall
             }
         };
         let timer = self

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use tokio::io::AsyncWrite;
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Sleep, sleep_until};
 
-use super::time_for;
+use super::Pace;
 use crate::budget::Reservation;
+use crate::budget::late::Holder;
 
 /// Segments of one write.
 const SEGMENTS: usize = 64;
@@ -35,10 +36,9 @@ pub struct FrameWriter<W> {
     queue: VecDeque<Segment>,
     pending_bytes: usize,
     unflushed: bool,
-    /// When writing began that has not ended, and the bytes it has written since.
-    since: Option<Instant>,
-    written: usize,
-    last_progress: Instant,
+    /// Of the peer, while it leaves something unread.
+    pace: Option<Pace>,
+    holder: Holder,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -46,22 +46,22 @@ pub struct FrameWriter<W> {
 struct Segment {
     bytes: Bytes,
     /// Held until the bytes are written.
-    _reservation: Option<Reservation>,
+    reservation: Option<Reservation>,
 }
 
 impl<W: AsyncWrite + Unpin> FrameWriter<W> {
-    /// A writer with nothing to write. A peer may take `timeout` for each read it makes, and for
-    /// everything that waits `timeout` more than [`super::MIN_BYTES_PER_SECOND`] takes.
-    pub fn new(inner: W, timeout: Duration) -> Self {
+    /// A writer with nothing to write. A peer that leaves something unread may be `timeout` behind
+    /// [`super::MIN_BYTES_PER_SECOND`]; meanwhile the reservations of what it does not read are late
+    /// on behalf of `holder`.
+    pub fn new(inner: W, timeout: Duration, holder: Holder) -> Self {
         Self {
             inner,
             timeout,
             queue: VecDeque::new(),
             pending_bytes: 0,
             unflushed: false,
-            since: None,
-            written: 0,
-            last_progress: Instant::now(),
+            pace: None,
+            holder,
             timer: None,
         }
     }
@@ -70,10 +70,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
     /// written.
     pub fn push(&mut self, bytes: Bytes, reservation: Option<Reservation>) {
         self.pending_bytes += bytes.len();
-        self.queue.push_back(Segment {
-            bytes,
-            _reservation: reservation,
-        });
+        self.queue.push_back(Segment { bytes, reservation });
     }
 
     /// Bytes that are queued and not written.
@@ -106,22 +103,23 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
 
     /// As [`FrameWriter::flush`].
     pub fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), WriteError>> {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if self.timer.is_none() {
-            self.last_progress = since;
-        }
         loop {
+            let waiting = self.pending_bytes;
             match self.poll_step(cx) {
                 Poll::Ready(Ok(true)) => {
-                    self.since = None;
-                    self.written = 0;
+                    self.pace = None;
                     self.timer = None;
                     return Poll::Ready(Ok(()));
                 }
-                Poll::Ready(Ok(false)) => self.last_progress = Instant::now(),
+                Poll::Ready(Ok(false)) => {
+                    // What the system takes before the peer leaves anything unread pays for nothing.
+                    if let Some(pace) = &mut self.pace {
+                        pace.moved(waiting - self.pending_bytes);
+                    }
+                }
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
                 Poll::Pending => {
-                    ready!(self.poll_late(cx, since));
+                    ready!(self.poll_late(cx));
                     return Poll::Ready(Err(WriteError::Stalled));
                 }
             }
@@ -154,7 +152,6 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
 
     fn advance(&mut self, mut written: usize) {
         self.pending_bytes -= written;
-        self.written += written;
         while let Some(first) = self.queue.front_mut() {
             let here = written.min(first.bytes.len());
             first.bytes.advance(here);
@@ -169,9 +166,14 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
         }
     }
 
-    fn poll_late(&mut self, cx: &mut Context<'_>, since: Instant) -> Poll<()> {
-        let all = since + self.timeout + time_for(self.written + self.pending_bytes);
-        let deadline = all.min(self.last_progress + self.timeout);
+    fn poll_late(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let since = self.pace.get_or_insert_with(Pace::start).paid_until;
+        for segment in self.queue.iter_mut().take(SEGMENTS) {
+            if let Some(reservation) = &mut segment.reservation {
+                reservation.is_late(since, &self.holder);
+            }
+        }
+        let deadline = since + self.timeout;
         let timer = self
             .timer
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
@@ -185,6 +187,7 @@ impl<W: AsyncWrite + Unpin> FrameWriter<W> {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, duplex};
+    use tokio::time::Instant;
     use tokio_test::io::Builder;
 
     use super::*;
@@ -196,7 +199,11 @@ mod tests {
     async fn what_is_queued_leaves_in_order_and_gives_its_room_back() {
         let budget = Budget::new(100, &BudgetMetrics::default());
         let reservation = budget.reservation().grow(10).await;
-        let mut writer = FrameWriter::new(Builder::new().write(b"onetwothree").build(), TIMEOUT);
+        let mut writer = FrameWriter::new(
+            Builder::new().write(b"onetwothree").build(),
+            TIMEOUT,
+            Holder::default(),
+        );
         writer.push(Bytes::from_static(b"one"), Some(reservation));
         writer.push(Bytes::new(), None);
         writer.push(Bytes::from_static(b"twothree"), None);
@@ -209,7 +216,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_reads_nothing_is_given_up() {
         let (near, _far) = duplex(16);
-        let mut writer = FrameWriter::new(near, TIMEOUT);
+        let mut writer = FrameWriter::new(near, TIMEOUT, Holder::default());
         writer.push(Bytes::from(vec![0; 100]), None);
         let started = Instant::now();
         assert!(matches!(writer.flush().await, Err(WriteError::Stalled)));
@@ -219,7 +226,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_peer_that_reads_a_byte_now_and_then_is_given_up_too() {
         let (near, mut far) = duplex(1);
-        let mut writer = FrameWriter::new(near, TIMEOUT);
+        let mut writer = FrameWriter::new(near, TIMEOUT, Holder::default());
         writer.push(Bytes::from(vec![0; 100]), None);
         let reader = tokio::spawn(async move {
             let mut byte = [0];
@@ -237,9 +244,53 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn what_was_read_fast_does_not_excuse_a_peer_that_reads_no_more() {
+        let (near, mut far) = duplex(64 * 1024);
+        let mut writer = FrameWriter::new(near, TIMEOUT, Holder::default());
+        writer.push(Bytes::from(vec![7; 64 << 20]), None);
+        let reader = tokio::spawn(async move {
+            let mut chunk = vec![0; 64 * 1024];
+            for _ in 0..500 {
+                far.read_exact(&mut chunk).await.unwrap();
+            }
+            let stopped = Instant::now();
+            while far.read(&mut chunk[..1]).await.is_ok_and(|read| read > 0) {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            stopped
+        });
+        assert!(matches!(writer.flush().await, Err(WriteError::Stalled)));
+        let given_up = Instant::now();
+        drop(writer);
+        let stopped = reader.await.unwrap();
+        assert!(given_up - stopped < TIMEOUT + Duration::from_secs(2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unread_answers_are_late_as_long_as_they_are_unread() {
+        let budget = Budget::new(100, &BudgetMetrics::default());
+        let (near, mut far) = duplex(10);
+        let holder = Holder::default();
+        let mut writer = FrameWriter::new(near, TIMEOUT, holder.clone());
+        let reservation = budget.reservation().grow(100).await;
+        writer.push(Bytes::from(vec![0; 100]), Some(reservation));
+        let waiting = budget.reservation().grow(1);
+        tokio::select! {
+            biased;
+            _ = writer.flush() => panic!("nobody reads"),
+            _ = waiting => panic!("nothing is given back"),
+            () = std::future::poll_fn(|cx| holder.poll_evicted(cx)) => {}
+        }
+        let mut all = vec![0; 100];
+        let (flushed, read) = tokio::join!(writer.flush(), far.read_exact(&mut all));
+        flushed.unwrap();
+        assert_eq!((read.unwrap(), budget.free_bytes()), (100, 100));
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_slow_but_honest_peer_gets_everything() {
         let (near, mut far) = duplex(64 * 1024);
-        let mut writer = FrameWriter::new(near, TIMEOUT);
+        let mut writer = FrameWriter::new(near, TIMEOUT, Holder::default());
         let sent = 8 * 1024 * 1024;
         writer.push(Bytes::from(vec![7; sent]), None);
         let reader = tokio::spawn(async move {

@@ -55,6 +55,7 @@ impl World {
             version,
             client_id: Some(StrBytes::from_static_str("app")),
             received: self.node.host.clock.monotonic(),
+            room: crate::room::Room::new(&self.node.budgets.answers, None),
         }
     }
 

@@ -280,7 +280,7 @@ async fn a_fleet_of_readers_costs_one_call() {
     let readers: Vec<_> = (0..100)
         .map(|_| {
             let cx = rig.cx(12);
-            tokio::spawn(async move { handlers::metadata::handle(&cx, all()).await })
+            tokio::spawn(async move { ask(&cx, all()).await })
         })
         .collect();
     for reader in readers {
@@ -304,7 +304,7 @@ async fn a_crowd_that_names_a_new_topic_creates_it_once() {
         .map(|_| {
             let cx = rig.cx(12);
             let request = by_name(&["fresh"]).with_allow_auto_topic_creation(true);
-            tokio::spawn(async move { handlers::metadata::handle(&cx, request).await })
+            tokio::spawn(async move { ask(&cx, request).await })
         })
         .collect();
     for one in crowd {

@@ -7,6 +7,7 @@ mod describe;
 mod metadata;
 mod widen;
 
+use facade::context::{Answer, Context, Reply};
 use facade::handlers;
 use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use kafka_protocol::messages::create_topics_response::CreatableTopicResult;
@@ -67,8 +68,14 @@ fn by_name(names: &[&str]) -> MetadataRequest {
 }
 
 async fn metadata(rig: &Rig, version: i16, request: MetadataRequest) -> MetadataResponse {
-    let response = handlers::metadata::handle(&rig.cx(version), request).await;
-    encodable(response, version)
+    encodable(ask(&rig.cx(version), request).await, version)
+}
+
+async fn ask(cx: &Context, request: MetadataRequest) -> MetadataResponse {
+    match handlers::metadata::handle(cx, request).await {
+        Reply::Now(Answer::Send(response)) => response,
+        _ => panic!("there is room"),
+    }
 }
 
 /// One topic's entry, asked for without creating it.
