@@ -14,6 +14,7 @@ pub mod push;
 pub mod queue_options;
 pub mod read;
 pub mod removal;
+pub mod rendering;
 pub mod segment;
 pub mod state;
 pub mod transaction;
@@ -30,6 +31,7 @@ use tokio::task::JoinHandle;
 
 use self::batch::Sources;
 use self::park::Park;
+use self::rendering::Rendering;
 use self::state::State;
 use crate::store::{Store, StoreError};
 
@@ -44,6 +46,8 @@ pub struct Shared {
     pub park: Park,
     /// Parked pops.
     pub pops: Park,
+    /// What large answers hold.
+    pub rendering: Rendering,
     state: RwLock<State>,
     broken: AtomicBool,
     stopping: watch::Sender<bool>,
@@ -127,6 +131,7 @@ impl Engine {
             store,
             park: Park::default(),
             pops: Park::default(),
+            rendering: Rendering::default(),
             state: RwLock::new(state),
             broken: AtomicBool::new(false),
             stopping: watch::Sender::new(false),

@@ -6,11 +6,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{self, Visitor};
 
 use super::Call;
 use super::push::DEFAULT_LANE;
+use crate::engine::Shared;
 use crate::engine::read::{self, Found, UnknownLane, Want};
 use crate::engine::segment::{Segment, records};
 use crate::http::error::ApiError;
@@ -135,7 +137,7 @@ pub async fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
     let shared = &call.node.engine.shared;
     if wait.is_zero() || min_bytes == 0 || wants.is_empty() {
         let found = read::read(shared, call.tenant, &wants, CALL_BYTES, unknown_lane).await?;
-        return Ok(Reply::ok(render(&wants, &found).await?.out));
+        return Ok(Reply::ok(render(shared, &wants, &found).await?.out));
     }
     let deadline = tokio::time::Instant::now() + wait;
     let lanes = wants.iter().map(|want| (&*want.queue, &*want.lane));
@@ -146,7 +148,7 @@ pub async fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
         let failed = found.iter().any(|found| found.error.is_some());
         let empty = found.iter().all(|found| found.segments.is_empty());
         if failed || last_chance || !empty {
-            let rendered = render(&wants, &found).await?;
+            let rendered = render(shared, &wants, &found).await?;
             if failed || last_chance || rendered.payload_bytes >= min_bytes {
                 return Ok(Reply::ok(rendered.out));
             }
@@ -161,7 +163,7 @@ pub async fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
 }
 
 struct Rendered {
-    out: Vec<u8>,
+    out: Bytes,
     payload_bytes: usize,
 }
 
@@ -173,8 +175,10 @@ struct Budget {
     first: bool,
 }
 
-async fn render(wants: &[Want], found: &[Found]) -> Result<Rendered, ApiError> {
-    let mut out = Vec::with_capacity(expected_bytes(wants, found));
+async fn render(shared: &Shared, wants: &[Want], found: &[Found]) -> Result<Rendered, ApiError> {
+    let expected = expected_bytes(wants, found);
+    let room = shared.rendering.room(expected).await;
+    let mut out = Vec::with_capacity(expected);
     let mut payload_bytes = 0;
     let mut budget = Budget {
         call_bytes: CALL_BYTES,
@@ -208,7 +212,10 @@ async fn render(wants: &[Want], found: &[Found]) -> Result<Rendered, ApiError> {
         }
     }
     json::raw(&mut out, "]}");
-    Ok(Rendered { out, payload_bytes })
+    Ok(Rendered {
+        out: room.hold(out),
+        payload_bytes,
+    })
 }
 
 /// A guess that spares the answer's buffer its growth; bounded by the answer's own bound.
