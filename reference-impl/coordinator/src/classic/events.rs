@@ -62,6 +62,13 @@ impl Protocols {
     }
 }
 
+impl JoinRequest {
+    /// What a member that joins so holds in memory.
+    pub fn held_bytes(&self) -> usize {
+        super::member::metadata_bytes(&self.client_id, &self.protocols)
+    }
+}
+
 /// A JoinGroup request.
 #[derive(Clone, Debug)]
 pub struct JoinRequest {

@@ -73,6 +73,8 @@ pub struct ClassicGroup {
     pub(super) stopping: bool,
     pub(super) timers: Timers,
     pub(super) effects: VecDeque<Effect>,
+    /// Bytes of the assignments of this generation, those of members that have left included.
+    pub(super) assignment_bytes: usize,
     next_seat: u64,
 }
 
@@ -93,6 +95,7 @@ impl ClassicGroup {
             stopping: false,
             timers: Timers::default(),
             effects: VecDeque::new(),
+            assignment_bytes: 0,
             next_seat: 0,
         }
     }
@@ -115,6 +118,11 @@ impl ClassicGroup {
     /// How many members.
     pub fn members(&self) -> usize {
         self.roster.len()
+    }
+
+    /// What the group holds for its members in memory: their metadata and assignments.
+    pub fn held_bytes(&self) -> usize {
+        self.roster.metadata_bytes() + self.assignment_bytes
     }
 
     /// Whether the group holds nothing that forgetting it would lose but its generation number.
@@ -375,6 +383,7 @@ impl ClassicGroup {
             protocol_name,
         });
         let seats: Vec<Seat> = self.roster.iter().map(|(seat, _)| seat).collect();
+        self.assignment_bytes = 0;
         for &seat in &seats {
             if let Some(token) = self.take_join(seat) {
                 let joined = self.joined(seat);

@@ -94,6 +94,7 @@ impl ClassicGroup {
             self.refuse_all_syncs(now, GroupError::AssignmentTooLarge);
             return self.prepare_rebalance(now, Cause::AssignmentTooLarge);
         }
+        self.assignment_bytes = bytes;
         for (id, assignment) in assignments {
             if let Some(seat) = self.roster.seat_of(&id)
                 && let Some(member) = self.roster.get_mut(seat)

@@ -8,6 +8,8 @@ pub(super) struct Metrics {
     pub(super) members: Gauge,
     pub(super) rebalances: Counter,
     pub(super) refused: Counter,
+    pub(super) bytes: Gauge,
+    pub(super) crowded: Counter,
 }
 
 impl Metrics {
@@ -31,6 +33,16 @@ impl Metrics {
             refused: registry.counter(
                 "kastellan_groups_refused_total",
                 "Groups not made because there are too many",
+                &[],
+            ),
+            bytes: registry.gauge(
+                "kastellan_group_bytes",
+                "Bytes of metadata and assignments that all consumer groups hold",
+                &[],
+            ),
+            crowded: registry.counter(
+                "kastellan_group_requests_without_room_total",
+                "Joins and assignments refused because all groups together hold too much",
                 &[],
             ),
         }

@@ -25,14 +25,17 @@ use crate::offsets::{Commit, Offsets, Receipt};
 use crate::queen::Scope;
 
 mod log;
+mod memory;
 mod metrics;
 mod name;
 mod task;
 #[cfg(test)]
 mod tests;
 
+pub use memory::{MAX_ALL_GROUPS_BYTES, MAX_MEMBER_BYTES};
 pub use name::{GroupName, InvalidGroupId, MAX_GROUP_ID_CHARS};
 
+use memory::{Memory, OnItsWay};
 use metrics::Metrics;
 use task::{Command, Task};
 
@@ -78,6 +81,7 @@ struct Inner {
     /// One for the lines of all groups: a peer makes new groups at will.
     lines: Arc<Sampler>,
     metrics: Metrics,
+    memory: Memory,
 }
 
 /// The way to a group's task.
@@ -123,8 +127,10 @@ impl Groups {
             max_metadata_bytes: MAX_GROUP_BYTES,
             max_assignment_bytes: MAX_GROUP_BYTES,
         };
+        let metrics = Metrics::new(registry);
         Self {
             inner: Arc::new(Inner {
+                memory: Memory::new(metrics.bytes.clone()),
                 clock: Arc::clone(&host.clock),
                 offsets,
                 shutdown,
@@ -134,7 +140,7 @@ impl Groups {
                 clamped: Sampler::default(),
                 warnings: Sampler::default(),
                 lines: Arc::new(Sampler::new(log::WINDOW_OF_ALL)),
-                metrics: Metrics::new(registry),
+                metrics,
             }),
         }
     }
@@ -143,7 +149,9 @@ impl Groups {
     ///
     /// # Errors
     ///
-    /// [`JoinRefusal`]; `CoordinatorNotAvailable` also when there is no room for another group.
+    /// [`JoinRefusal`]; `CoordinatorNotAvailable` also when there is no room for another group, or
+    /// all groups together hold too much; `GroupMaxSizeReached` also for a member larger than
+    /// [`MAX_MEMBER_BYTES`].
     pub async fn join(
         &self,
         name: &GroupName,
@@ -153,9 +161,16 @@ impl Groups {
         let first = request.member_id.is_unknown();
         let member_id = request.member_id.clone();
         let refusal = |error| JoinRefusal { error, member_id };
+        let bytes = request.held_bytes();
+        if bytes > MAX_MEMBER_BYTES {
+            return Err(refusal(GroupError::GroupMaxSizeReached));
+        }
+        let Some(on_its_way) = self.admit(bytes).map(OnItsWay::new) else {
+            return Err(refusal(GroupError::CoordinatorNotAvailable));
+        };
         let asked = self.call(name, first, |token, reply| {
             let request = Box::new(request.clone());
-            Command::Join(token, request, reply)
+            Command::Join(token, request, reply, on_its_way.clone())
         });
         match asked.await {
             Ok(answer) => answer,
@@ -177,12 +192,25 @@ impl Groups {
         }
     }
 
+    fn admit(&self, bytes: usize) -> Option<memory::Held> {
+        let admitted = self.inner.memory.admit(bytes);
+        if admitted.is_none() {
+            self.inner.metrics.crowded.inc();
+        }
+        admitted
+    }
+
     /// SyncGroup. Waits until the leader has assigned.
     ///
     /// # Errors
     ///
-    /// [`GroupError`].
+    /// [`GroupError`]; `CoordinatorNotAvailable` also when all groups together hold too much.
     pub async fn sync(&self, name: &GroupName, request: SyncRequest) -> Result<Synced, GroupError> {
+        let assigned = request.assignments.iter();
+        let bytes = assigned.map(|(_, assignment)| assignment.len()).sum();
+        let Some(_on_its_way) = self.admit(bytes) else {
+            return Err(GroupError::CoordinatorNotAvailable);
+        };
         let asked = self.call(name, false, |token, reply| {
             let request = Box::new(request.clone());
             Command::Sync(token, request, reply)

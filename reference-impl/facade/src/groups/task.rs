@@ -13,6 +13,7 @@ use host::Monotonic;
 use tokio::sync::{mpsc, oneshot};
 
 use super::log::Log;
+use super::memory::{Held, OnItsWay};
 use super::{GroupName, Inner};
 use crate::offsets::{Commit, Receipt};
 
@@ -27,6 +28,7 @@ pub(super) enum Command {
         CallToken,
         Box<JoinRequest>,
         Reply<Result<Joined, JoinRefusal>>,
+        OnItsWay,
     ),
     Sync(
         CallToken,
@@ -61,6 +63,8 @@ pub(super) struct Task {
     published: Overview,
     idle_since: Option<Monotonic>,
     log: Log,
+    /// What the members hold, in the count of all groups.
+    held: Held,
 }
 
 /// Also when the task panics: the next caller gets a new group, and members join again.
@@ -85,6 +89,7 @@ impl Task {
         let core = ClassicGroup::new(inner.settings);
         let published = core.overview();
         Self {
+            held: inner.memory.group(),
             log: Log::new(Arc::clone(&name.id), Arc::clone(&inner.lines)),
             overview: Arc::new(Mutex::new(published.clone())),
             published,
@@ -144,6 +149,7 @@ impl Task {
     fn settle(&mut self) -> Option<Duration> {
         let now = self.now();
         self.core.handle_timeout(now);
+        self.held.set(self.core.held_bytes());
         self.deliver();
         self.publish();
         let idle_ends = self.idle_ends(now);
@@ -212,12 +218,14 @@ impl Task {
     fn handle(&mut self, command: Command) {
         let now = self.now();
         match command {
-            Command::Join(token, request, reply) => {
+            Command::Join(token, request, reply, on_its_way) => {
                 // Withdrawn before it was looked at: its withdrawal may have come first.
                 if !reply.is_closed() {
                     self.waiting.insert(token, Waiter::Join(reply));
                     self.core.handle_join(now, *request, token);
+                    self.held.set(self.core.held_bytes());
                 }
+                on_its_way.has_arrived();
             }
             Command::Sync(token, request, reply) => {
                 if !reply.is_closed() {

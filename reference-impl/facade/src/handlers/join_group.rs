@@ -2,6 +2,8 @@
 //!
 //! - Kafka's classic group protocol; the rules are `coordinator::classic`'s.
 //! - Waits, up to the group's rebalance timeout, until the generation is formed.
+//! - A member brings at most 1 MiB of protocols (GROUP_MAX_SIZE_REACHED), all members of a group
+//!   32 MiB (the same), those of all groups 128 MiB (COORDINATOR_NOT_AVAILABLE, which is retried).
 //! - A group exists from its first join on; an unknown member of an unknown group is told so.
 //!
 //! Versions: 1 adds the rebalance timeout (0: the session timeout counts); 2 the throttle; 4 gives a
@@ -20,7 +22,7 @@ use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
-use crate::groups::GroupName;
+use crate::groups::{GroupName, MAX_MEMBER_BYTES};
 
 /// The first version that gives a new member its id before it joins.
 const KNOWN_MEMBER_ID: i16 = 4;
@@ -34,9 +36,20 @@ pub async fn handle(cx: &Context, request: JoinGroupRequest) -> JoinGroupRespons
     let Ok(name) = GroupName::new(&cx.session.scope, &request.group_id) else {
         return refused(cx.version, ErrorCode::InvalidGroupId, request.member_id);
     };
+    let offered = request.protocols.iter();
+    let offered = offered.map(|protocol| protocol.name.len() + protocol.metadata.len());
+    // Before it's copied.
+    if offered.sum::<usize>() > MAX_MEMBER_BYTES {
+        let code = ErrorCode::GroupMaxSizeReached;
+        return refused(cx.version, code, request.member_id);
+    }
     let identities = &cx.node.identities;
     identities.joins(&cx.session.scope, &request.group_id);
-    match cx.node.groups.join(&name, read(cx, &request)).await {
+    let join = read(cx, &request);
+    // The wait is long, and the frame may be.
+    drop(request);
+    cx.room.release_request();
+    match cx.node.groups.join(&name, join).await {
         Ok(joined) => accepted(joined),
         Err(refusal) => {
             let member_id = text(refusal.member_id.as_str());

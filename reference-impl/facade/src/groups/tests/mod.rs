@@ -90,6 +90,10 @@ impl World {
     }
 }
 
+fn weighing(bytes: usize) -> Protocols {
+    Protocols::copy_of([("range", vec![0; bytes].as_slice())])
+}
+
 fn subscription(topics: &[&str]) -> Vec<u8> {
     let mut bytes = vec![0, 0];
     bytes.extend((topics.len() as i32).to_be_bytes());

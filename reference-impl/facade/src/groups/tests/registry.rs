@@ -7,7 +7,7 @@ use futures::future::join_all;
 use rstest::rstest;
 
 use super::*;
-use crate::groups::{InvalidGroupId, MAX_GROUPS};
+use crate::groups::{InvalidGroupId, MAX_ALL_GROUPS_BYTES, MAX_GROUPS, MAX_MEMBER_BYTES};
 use crate::offsets::{Change, Commit, OffsetKey, OffsetRow, Tenant};
 
 fn commit(world: &World, id: &str, offset: i64) -> Commit {
@@ -45,6 +45,86 @@ fn a_group_id_has_1_to_255_characters(#[case] id: &str, #[case] valid: bool) {
     let name = GroupName::new(&Scope::new("s"), id);
     assert_eq!(name.is_ok(), valid);
     assert!(valid || name == Err(InvalidGroupId));
+}
+
+fn held_bytes(world: &World) -> usize {
+    let text = world.node.metrics.registry.render();
+    let mut lines = text.lines();
+    let line = lines.find_map(|line| line.strip_prefix("kastellan_group_bytes "));
+    line.unwrap().parse().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_groups_together_hold_a_bounded_amount() {
+    let world = World::new();
+    let join = |group: usize| {
+        let request = JoinRequest {
+            protocols: weighing(1_000_000),
+            ..world.request()
+        };
+        let name = world.name(&format!("large-{group}"));
+        let groups = world.node.groups.clone();
+        async move { groups.join(&name, request).await }
+    };
+    let mut refused = 0;
+    let mut joined = Vec::new();
+    for answer in join_all((0..200).map(join)).await {
+        match answer {
+            Ok(answer) => joined.push(answer),
+            Err(refusal) => {
+                assert_eq!(refusal.error, GroupError::CoordinatorNotAvailable);
+                refused += 1;
+            }
+        }
+    }
+    assert!((60..80).contains(&refused), "{refused}");
+    assert!(held_bytes(&world) <= MAX_ALL_GROUPS_BYTES);
+    assert!(held_bytes(&world) > 100 << 20);
+    // Small members are taken all the same.
+    world.stable("small").await;
+    // Sessions end, and with them what was held.
+    tokio::time::sleep(Duration::from_secs(15)).await;
+    assert_eq!(held_bytes(&world), 0);
+    join(0).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_brings_at_most_a_mebibyte() {
+    let world = World::new();
+    let request = JoinRequest {
+        protocols: weighing(MAX_MEMBER_BYTES),
+        ..world.request()
+    };
+    let refusal = world.node.groups.join(&world.name("g"), request).await;
+    assert_eq!(refusal.unwrap_err().error, GroupError::GroupMaxSizeReached);
+    assert_eq!(held_bytes(&world), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn assignments_are_counted_and_bounded_with_the_metadata() {
+    let world = World::new();
+    let mut refused = 0;
+    for group in 0..6 {
+        let id = format!("assigned-{group}");
+        let joined = world.stable(&id).await;
+        let name = world.name(&id);
+        let again = JoinRequest {
+            member_id: joined.member_id.clone(),
+            protocols: weighing(1_000),
+            ..world.request()
+        };
+        let joined = world.node.groups.join(&name, again).await.unwrap();
+        let mut assigns = sync(&joined);
+        assigns.assignments = vec![(joined.member_id.clone(), vec![0; 30 << 20].into())];
+        match world.node.groups.sync(&name, assigns).await {
+            Ok(synced) => assert_eq!(synced.assignment.len(), 30 << 20),
+            Err(error) => {
+                assert_eq!(error, GroupError::CoordinatorNotAvailable);
+                refused += 1;
+            }
+        }
+    }
+    assert_eq!(refused, 2);
 }
 
 #[tokio::test(start_paused = true)]
