@@ -104,9 +104,21 @@ pub async fn dispatch(cx: &Context, request: RequestHeader) -> Result<Reply<Byte
     }
 }
 
+/// The largest body of a request: only records and assignments are large. A list of numbers takes
+/// little on the wire and becomes a list of objects behind it.
+const fn max_body_bytes(key: ApiKey) -> usize {
+    match key {
+        ApiKey::PRODUCE | ApiKey::SYNC_GROUP => usize::MAX,
+        _ => 16 << 20,
+    }
+}
+
 fn decode<M: Decodable>(request: &RequestHeader) -> Result<M, Refusal> {
     let malformed = |error: &dyn std::fmt::Display| Refusal::Malformed(error.to_string());
     let (key, version) = (request.api_key, request.api_version);
+    if request.body.len() > max_body_bytes(key) {
+        return Err(malformed(&"the body is too large"));
+    }
     let proved = walk::request(key, version, &request.body, &LIMITS);
     let trailing = proved.map_err(|e| malformed(&e))?.trailing_bytes as usize;
     let mut body = request.body.clone();
@@ -305,6 +317,21 @@ mod tests {
                     Ok(_) => assert!(walked.is_ok(), "{key} {version} took garbage"),
                 }
             }
+        }
+    }
+
+    #[tokio::test]
+    async fn only_requests_that_carry_much_may_be_large() {
+        let cx = context();
+        for (key, fits) in [(ApiKey::METADATA, false), (ApiKey::SYNC_GROUP, true)] {
+            let mut frame = BytesMut::new();
+            put_request_header(&mut frame, key, 0, 1, None);
+            frame.put_bytes(0, 20 << 20);
+            let request = RequestHeader::parse(frame.freeze()).unwrap();
+            let Err(Refusal::Malformed(why)) = dispatch(&cx, request).await else {
+                panic!("{key} was read");
+            };
+            assert_eq!(why.contains("too large"), !fits, "{key}: {why}");
         }
     }
 

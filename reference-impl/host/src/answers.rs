@@ -72,10 +72,12 @@ impl Answers {
     }
 
     fn budget_for(&self, bytes: usize) -> &Budget {
-        match bytes {
-            ..=SMALL_BYTES => &self.small,
-            ..=MEDIUM_BYTES => &self.medium,
-            _ => &self.large,
+        if bytes <= SMALL_BYTES {
+            &self.small
+        } else if bytes <= MEDIUM_BYTES {
+            &self.medium
+        } else {
+            &self.large
         }
     }
 }

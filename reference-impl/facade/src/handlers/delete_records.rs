@@ -3,6 +3,7 @@
 //! - Queen removes records by age only, so a floor below which nothing is served stands for the
 //!   removal (`floors`); it goes with the queue.
 //! - Offset −1 is the high watermark; beyond it, or negative, is OFFSET_OUT_OF_RANGE.
+//! - Of a partition that is named twice the last offset counts, and it is answered once, as Kafka's.
 //! - The low watermark answered is the new start of the log: an offset below it changes nothing.
 //! - `QUEEN_KAFKA_ADMIN=false` refuses it, as every deletion.
 //!
@@ -10,10 +11,11 @@
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use indexmap::IndexMap;
 use kafka_protocol::messages::delete_records_response::{
     DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
 };
-use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
+use kafka_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse, TopicName};
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
@@ -32,16 +34,21 @@ const UNKNOWN: i64 = -1;
 pub async fn handle(cx: &Context, request: DeleteRecordsRequest) -> DeleteRecordsResponse {
     let (scope, credential) = (&cx.session.scope, &cx.session.credential);
     let view = cx.node.catalogue.view(scope, credential).await;
+    let mut named: IndexMap<TopicName, IndexMap<i32, i64>> = IndexMap::new();
+    for topic in request.topics {
+        let offsets = topic.partitions.iter();
+        let offsets = offsets.map(|partition| (partition.partition_index, partition.offset));
+        named.entry(topic.name).or_default().extend(offsets);
+    }
     let mut asked: Vec<(Result<Asked, ErrorCode>, i64)> = Vec::new();
-    for topic in &request.topics {
-        for partition in &topic.partitions {
+    for (topic, offsets) in &named {
+        for (&number, &offset) in offsets {
             let found = if cx.node.config.admin {
-                let number = partition.partition_index;
-                bounds::find(&view, Api::DeleteRecords, cx.version, &topic.name, number)
+                bounds::find(&view, Api::DeleteRecords, cx.version, topic, number)
             } else {
                 Err(ErrorCode::TopicAuthorizationFailed)
             };
-            asked.push((found, partition.offset));
+            asked.push((found, offset));
         }
     }
     let known: Vec<Asked> = asked
@@ -61,6 +68,8 @@ pub async fn handle(cx: &Context, request: DeleteRecordsRequest) -> DeleteRecord
                 Ok((asked, bounds))
             });
             async move {
+                // There may be a hundred thousand of them, and none that waits.
+                tokio::task::coop::consume_budget().await;
                 let (asked, bounds) = judged?;
                 delete(cx, &asked, bounds, offset).await
             }
@@ -68,10 +77,10 @@ pub async fn handle(cx: &Context, request: DeleteRecordsRequest) -> DeleteRecord
         })
         .collect();
     let mut results = stream::iter(raises).buffered(WRITES_AT_ONCE);
-    let mut topics = Vec::with_capacity(request.topics.len());
-    for topic in request.topics {
-        let mut partitions = Vec::with_capacity(topic.partitions.len());
-        for partition in topic.partitions {
+    let mut topics = Vec::with_capacity(named.len());
+    for (topic, offsets) in named {
+        let mut partitions = Vec::with_capacity(offsets.len());
+        for partition in offsets.into_keys() {
             let result = results
                 .next()
                 .await
@@ -82,14 +91,14 @@ pub async fn handle(cx: &Context, request: DeleteRecordsRequest) -> DeleteRecord
             };
             partitions.push(
                 DeleteRecordsPartitionResult::default()
-                    .with_partition_index(partition.partition_index)
+                    .with_partition_index(partition)
                     .with_low_watermark(low_watermark)
                     .with_error_code(code.code()),
             );
         }
         topics.push(
             DeleteRecordsTopicResult::default()
-                .with_name(topic.name)
+                .with_name(topic)
                 .with_partitions(partitions),
         );
     }

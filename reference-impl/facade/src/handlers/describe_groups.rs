@@ -3,12 +3,14 @@
 //! - A live group with its members; metadata and assignments only while it is stable, as in Kafka.
 //! - A group that has only committed offsets is `Empty`. A group nobody knows is `Dead`, from
 //!   version 6 on with GROUP_ID_NOT_FOUND and a message.
+//! - A group that is named twice is described once: its members may be many.
 //! - Authorized operations are never computed: there is no authorization model.
 //!
 //! Versions: 1 adds the throttle; 3 the authorized operations; 4 the instance ids; 5 is flexible; 6
 //! the message and GROUP_ID_NOT_FOUND.
 
 use coordinator::classic::{Description, GroupState, MemberDescription};
+use indexmap::IndexSet;
 use kafka_protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
 use kafka_protocol::messages::{DescribeGroupsRequest, DescribeGroupsResponse, GroupId};
 use kafka_protocol::protocol::StrBytes;
@@ -25,10 +27,11 @@ const NOT_FOUND: i16 = 6;
 
 /// Answers a DescribeGroups request.
 pub async fn handle(cx: &Context, request: DescribeGroupsRequest) -> DescribeGroupsResponse {
-    let mut described = Vec::with_capacity(request.groups.len());
+    let groups: IndexSet<GroupId> = request.groups.into_iter().collect();
+    let mut described = Vec::with_capacity(groups.len());
     // Places and ids of the groups that aren't live here.
     let mut absent: Vec<(usize, GroupId)> = Vec::new();
-    for id in request.groups {
+    for id in groups {
         let Ok(name) = GroupName::new(&cx.session.scope, &id) else {
             described.push(refused(cx.version, id, ErrorCode::InvalidGroupId, None));
             continue;

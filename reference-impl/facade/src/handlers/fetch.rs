@@ -45,6 +45,8 @@ use crate::upstream_errors;
 const FIRST_SESSION_VERSION: i16 = 7;
 /// The first version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
+/// Partitions that a request takes out of its session.
+const MAX_FORGOTTEN: usize = 1 << 17;
 /// What a lane takes while its request is parked.
 const LANE_BYTES: u32 = 256;
 /// How long a client waits for which there was no room.
@@ -135,6 +137,11 @@ fn begin(cx: &Context, request: &FetchRequest) -> Result<FetchContext<TopicKey>,
                 },
             )
         }));
+    }
+    let forgets = request.forgotten_topics_data.iter();
+    if forgets.map(|topic| topic.partitions.len()).sum::<usize>() > MAX_FORGOTTEN {
+        // More than any session holds: the client starts over.
+        return Err(SessionError::IdNotFound);
     }
     let mut forgotten = Vec::new();
     for topic in &request.forgotten_topics_data {

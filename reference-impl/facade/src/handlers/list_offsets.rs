@@ -4,6 +4,7 @@
 //!   latest (−1) the high watermark, whatever the isolation level; latest tiered (−5) is none.
 //! - A time finds the first offset, in offset order, whose timestamp is at least that, as Kafka's;
 //!   −1 only when the log has none. MAX_TIMESTAMP (−3) finds the first record with the largest.
+//! - A partition that is asked for twice is INVALID_REQUEST, each time, as Kafka's.
 //! - A lookup that can't be finished in time is a retriable error, and goes on where it stopped.
 //! - Leader epoch −1: unknown, as in Metadata; a client that knows a later one than 0 is told
 //!   UNKNOWN_LEADER_EPOCH.
@@ -16,6 +17,8 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use kafka_protocol::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
 };
@@ -75,6 +78,8 @@ pub async fn handle(cx: &Context, request: ListOffsetsRequest) -> ListOffsetsRes
         };
         let timestamp = question.timestamp;
         async move {
+            // There may be a hundred thousand of them, and none that waits.
+            tokio::task::coop::consume_budget().await;
             let (asked, bounds) = judged?;
             let found = tokio::time::timeout_at(deadline, answer(cx, &asked, bounds, timestamp));
             found.await.unwrap_or(Err(ErrorCode::RequestTimedOut))
@@ -93,6 +98,7 @@ async fn questions(cx: &Context, request: &ListOffsetsRequest) -> Vec<Question> 
     let (scope, credential) = (&cx.session.scope, &cx.session.credential);
     let view = cx.node.catalogue.view(scope, credential).await;
     let mut questions = Vec::new();
+    let mut seen: IndexMap<(&str, i32), usize> = IndexMap::new();
     for (index, topic) in request.topics.iter().enumerate() {
         for partition in &topic.partitions {
             let timestamp = partition.timestamp;
@@ -104,12 +110,25 @@ async fn questions(cx: &Context, request: &ListOffsetsRequest) -> Vec<Question> 
             } else {
                 Err(ErrorCode::UnsupportedVersion)
             };
-            questions.push(Question {
+            let mut question = Question {
                 topic: index,
                 partition: partition.partition_index,
                 timestamp,
                 asked,
-            });
+            };
+            match seen.entry((&topic.name, question.partition)) {
+                Entry::Vacant(first) => {
+                    first.insert(questions.len());
+                }
+                Entry::Occupied(first) => {
+                    question.asked = Err(ErrorCode::InvalidRequest);
+                    let first: Option<&mut Question> = questions.get_mut(*first.get());
+                    if let Some(first) = first {
+                        first.asked = Err(ErrorCode::InvalidRequest);
+                    }
+                }
+            }
+            questions.push(question);
         }
     }
     questions

@@ -3,6 +3,7 @@
 //! - Read from Queen, never from a cache; requests of a tenant share calls.
 //! - A partition without a committed offset is -1 and no error. One that could not be read makes the
 //!   whole group COORDINATOR_LOAD_IN_PROGRESS: -1 would send its consumer to `auto.offset.reset`.
+//! - A group is asked for at most 131,072 partitions at once (INVALID_REQUEST).
 //! - Null topics ask for every committed offset of the group.
 //! - `require_stable` changes nothing: no offset is ever pending in a transaction here.
 //!
@@ -25,6 +26,8 @@ use crate::handlers::group_topics::offsets_tenant;
 use crate::offsets::{Offset, OffsetKey, OffsetRow, ReadError};
 use crate::upstream_errors::{self, Api};
 
+/// Partitions that are asked for of one group.
+const MAX_PARTITIONS: usize = 1 << 17;
 /// The first version that asks for several groups.
 const BATCHED: i16 = 8;
 /// The first version with an error code for the whole group.
@@ -76,6 +79,15 @@ async fn fetch(cx: &Context, group: &GroupId, asked: &Asked) -> Result<Found, Er
     let Some(asked) = asked else {
         return fetch_all(cx, &name).await;
     };
+    // The request is a few bytes for each, the keys and the answer a few hundred.
+    if asked
+        .iter()
+        .map(|(_, partitions)| partitions.len())
+        .sum::<usize>()
+        > MAX_PARTITIONS
+    {
+        return Err(ErrorCode::InvalidRequest);
+    }
     let mut keys = Vec::new();
     for (topic, partitions) in asked {
         for &partition in partitions {

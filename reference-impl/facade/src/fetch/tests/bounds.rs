@@ -57,6 +57,24 @@ async fn deleted_records_are_gone_for_every_reader() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn of_a_partition_that_is_named_twice_the_last_offset_counts() {
+    let rig = Rig::new();
+    rig.store("orders", 0, &["one", "two", "three", "four"]);
+    let offset = |offset| DeleteRecordsPartition::default().with_offset(offset);
+    let topic = |offsets: &[i64]| {
+        DeleteRecordsTopic::default()
+            .with_name(wire_name("orders"))
+            .with_partitions(offsets.iter().copied().map(offset).collect())
+    };
+    let request = DeleteRecordsRequest::default().with_topics(vec![topic(&[3, 1]), topic(&[4, 2])]);
+    let response = handlers::delete_records::handle(&request_of(&rig, 2), request).await;
+    assert_eq!(response.topics.len(), 1);
+    let results = &response.topics[0].partitions;
+    assert_eq!(results.len(), 1);
+    assert_eq!((results[0].low_watermark, results[0].error_code), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn impossible_offsets_are_refused() {
     let rig = Rig::new();
     rig.store("orders", 0, &["one", "two"]);

@@ -36,6 +36,32 @@ async fn what_is_read_beyond_the_response_is_served_next_without_a_call() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn queen_is_asked_for_little_more_than_the_response_may_carry() {
+    let rig = Rig::new();
+    for partition in 0..4 {
+        rig.store("orders", partition, &["x"]);
+    }
+    let lanes = |count: i32| from((0..count).map(|partition| (partition, 0)));
+    let asked = |call: usize| -> Vec<u64> {
+        let calls = rig.queen.calls("fetch");
+        let entries = calls[call].body["entries"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        let bytes = entries
+            .iter()
+            .filter_map(|entry| entry["maxBytes"].as_u64());
+        bytes.collect()
+    };
+    rig.fetch(lanes(4).with_max_bytes(2 << 20)).await;
+    assert_eq!(asked(0), [1 << 20; 4], "twice what fits");
+    rig.fetch(lanes(4).with_max_bytes(1 << 20)).await;
+    assert_eq!(asked(1), [1 << 19; 4]);
+    rig.fetch(lanes(4).with_max_bytes(1_000)).await;
+    assert_eq!(asked(2), [64 << 10; 4], "never too little to be of use");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_consumer_that_seeks_gets_what_it_asks_for() {
     let rig = Rig::new();
     let stored = hundred("r");

@@ -23,6 +23,27 @@ async fn list(rig: &Rig, version: i16, partition: i32, timestamp: i64) -> (i16, 
     (answer.error_code, answer.timestamp, answer.offset)
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_is_asked_for_twice_is_refused_and_its_neighbour_is_not() {
+    let rig = out_of_order();
+    let asked = [0, 1, 0].map(|partition| {
+        ListOffsetsPartition::default()
+            .with_partition_index(partition)
+            .with_timestamp(if partition == 0 { 10 } else { -1 })
+    });
+    let orders = ListOffsetsTopic::default()
+        .with_name(wire_name("orders"))
+        .with_partitions(asked.to_vec());
+    let request = ListOffsetsRequest::default().with_topics(vec![orders]);
+    let response = handlers::list_offsets::handle(&self::request(&rig.node, 4), request).await;
+    let codes: Vec<_> = response.topics[0]
+        .partitions
+        .iter()
+        .map(|partition| (partition.partition_index, partition.error_code))
+        .collect();
+    assert_eq!(codes, [(0, 42), (1, 0), (0, 42)]);
+}
+
 #[rstest]
 #[case::none(-1, 0)]
 #[case::the_one(0, 0)]

@@ -426,6 +426,36 @@ async fn a_negative_session_timeout_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_group_that_is_named_often_is_described_once() {
+    let world = World::new();
+    world.stable("g-1").await;
+    let groups = ["g-1", "g-2", "g-1", "g-2"].map(group).to_vec();
+    let request = typed::DescribeGroupsRequest::default().with_groups(groups);
+    let described = handlers::describe_groups::handle(&world.cx(5), request).await;
+    let told: Vec<_> = described
+        .groups
+        .iter()
+        .map(|group| (&**group.group_id, &*group.group_state))
+        .collect();
+    assert_eq!(told, [("g-1", "Stable"), ("g-2", "Dead")]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn asking_for_very_many_offsets_is_refused() {
+    let world = World::new();
+    let topic = typed::offset_fetch_request::OffsetFetchRequestTopics::default()
+        .with_name(crate::topics::wire_name("t"))
+        .with_partition_indexes(vec![0; (1 << 17) + 1]);
+    let asked = typed::offset_fetch_request::OffsetFetchRequestGroup::default()
+        .with_group_id(group("g"))
+        .with_topics(Some(vec![topic]));
+    let request = typed::OffsetFetchRequest::default().with_groups(vec![asked]);
+    let response = handlers::offset_fetch::handle(&world.cx(8), request).await;
+    let code = response.groups[0].error_code;
+    assert_eq!(code, ErrorCode::InvalidRequest.code());
+}
+
+#[tokio::test(start_paused = true)]
 async fn describing_many_groups_reads_the_index_once() {
     let world = World::new();
     let groups = (0..200).map(|n| group(&format!("g-{n}"))).collect();
