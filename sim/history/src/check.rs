@@ -6,7 +6,7 @@
 mod access;
 mod commits;
 mod groups;
-mod index;
+pub(crate) mod index;
 mod liveness;
 mod log;
 mod polls;

@@ -20,6 +20,8 @@
 
 pub mod call;
 pub mod check;
+pub mod coverage;
+pub mod diagram;
 pub mod event;
 pub mod jsonl;
 pub mod recorder;
@@ -27,6 +29,7 @@ pub mod value;
 
 pub use call::{Admin, Call, Failure, Isolation, Polled, Producer, Reply};
 pub use check::{Anomaly, Rules, Verdict, check, check_with};
+pub use coverage::Coverage;
 pub use event::{Entry, Event, Mark, Op, Promise, Source};
 pub use recorder::{Operation, Recorder};
 pub use value::{Batch, Name, NotAPartition, NotAValue, Seen, TopicPartition, Value, Written};

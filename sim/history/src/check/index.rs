@@ -9,7 +9,7 @@ use crate::value::Name;
 
 /// How an operation ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum End<'h> {
+pub(crate) enum End<'h> {
     Ok(&'h Reply),
     Fail(&'h Failure),
     /// The client said that it doesn't know, or said nothing.
@@ -18,7 +18,7 @@ pub(super) enum End<'h> {
 
 /// An operation with both its ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Operation<'h> {
+pub(crate) struct Operation<'h> {
     pub who: &'h Name,
     pub call: &'h Call,
     /// The entry that began it.
@@ -47,7 +47,7 @@ impl<'h> Operation<'h> {
     }
 }
 
-pub(super) struct Index<'h> {
+pub(crate) struct Index<'h> {
     pub entries: &'h [Entry],
     ops: BTreeMap<Op, Operation<'h>>,
     promises: BTreeMap<&'h Name, BTreeSet<Promise>>,

@@ -1,0 +1,655 @@
+//! Situations that a sweep must have met: what was never met was never tried, however many runs
+//! passed.
+//!
+//! Each is found in the history itself where clients show it; the rest the world names with
+//! [`Mark::Situation`].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::call::{Admin, Call, Reply};
+use crate::check::index::{Index, Operation};
+use crate::event::{Entry, Event, Mark, Op};
+use crate::value::{Name, Value};
+
+/// A named situation.
+#[derive(Clone, Copy)]
+pub struct Situation {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a sentence.
+    pub about: &'static str,
+    /// The API keys it is about.
+    pub apis: &'static [i16],
+    times: fn(&Index<'_>) -> u64,
+}
+
+impl std::fmt::Debug for Situation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Situation").field(&self.name).finish()
+    }
+}
+
+const PRODUCE: i16 = 0;
+const FETCH: i16 = 1;
+const OFFSET_COMMIT: i16 = 8;
+const OFFSET_FETCH: i16 = 9;
+const FIND_COORDINATOR: i16 = 10;
+const JOIN_GROUP: i16 = 11;
+const HEARTBEAT: i16 = 12;
+const LEAVE_GROUP: i16 = 13;
+const SYNC_GROUP: i16 = 14;
+const CREATE_PARTITIONS: i16 = 37;
+
+const NOT_COORDINATOR: i16 = 16;
+const ILLEGAL_GENERATION: i16 = 22;
+const UNKNOWN_MEMBER_ID: i16 = 25;
+const REBALANCE_IN_PROGRESS: i16 = 27;
+const FENCED_INSTANCE_ID: i16 = 82;
+
+/// The situation of a fetch session that was evicted while it was in use, which a client tells by
+/// [`Mark::Situation`].
+pub const FETCH_SESSION_EVICTED: &str = "fetch-session-evicted-in-use";
+
+/// Every situation.
+pub const ALL: &[Situation] = &[
+    Situation {
+        name: "batch-sent-again",
+        about: "a batch went out more than once before it was acknowledged",
+        apis: &[PRODUCE],
+        times: |index| {
+            attempts(index)
+                .values()
+                .filter(|sent| sent.len() > 1)
+                .count() as u64
+        },
+    },
+    Situation {
+        name: "retry-of-a-landed-push",
+        about: "a batch went out again after a reader had seen it: its first answer was lost",
+        apis: &[PRODUCE],
+        times: landed_retries,
+    },
+    Situation {
+        name: "five-in-flight-at-a-crash",
+        about: "a machine crashed while a producer had five batches in flight",
+        apis: &[PRODUCE],
+        times: |index| at_crashes(index, |index, at| most_in_flight(index, at) >= 5),
+    },
+    Situation {
+        name: "delivery-given-up",
+        about: "a producer gave a batch up and nobody knew whether it was stored",
+        apis: &[PRODUCE],
+        times: |index| {
+            count(index, |operation| {
+                matches!(operation.call, Call::Produce { .. })
+                    && operation.ended.is_some()
+                    && operation.ok().is_none()
+                    && operation.failed().is_none()
+            })
+        },
+    },
+    Situation {
+        name: "poll-while-broken",
+        about: "a consumer was given records between a fault and the heal",
+        apis: &[FETCH],
+        times: polls_while_broken,
+    },
+    Situation {
+        name: FETCH_SESSION_EVICTED,
+        about: "a fetch session was evicted while its client used it",
+        apis: &[FETCH],
+        times: |_| 0,
+    },
+    Situation {
+        name: "commit-during-rebalance",
+        about: "a member committed while another one was joining",
+        apis: &[OFFSET_COMMIT, JOIN_GROUP],
+        times: commits_during_rebalance,
+    },
+    Situation {
+        name: "commit-of-an-old-generation",
+        about: "a commit of an old generation was refused",
+        apis: &[OFFSET_COMMIT],
+        times: |index| {
+            refusals(
+                index,
+                |call| matches!(call, Call::Commit { .. }),
+                &[ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID],
+            )
+        },
+    },
+    Situation {
+        name: "commit-repeated",
+        about: "a commit's end was unknown, and the same offsets were committed again",
+        apis: &[OFFSET_COMMIT],
+        times: commits_repeated,
+    },
+    Situation {
+        name: "offsets-fetched-after-a-crash",
+        about: "committed offsets were read from a coordinator that had lost its memory",
+        apis: &[OFFSET_FETCH],
+        times: |index| after_crash(index, |call| matches!(call, Call::FetchOffsets { .. })),
+    },
+    Situation {
+        name: "rejoin-with-the-old-generation",
+        about: "a member heard that its generation is over, and joined again",
+        apis: &[JOIN_GROUP, HEARTBEAT],
+        times: |index| rejoins(index, &[ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS]),
+    },
+    Situation {
+        name: "rejoin-as-a-stranger",
+        about: "a member was no longer known, and joined again",
+        apis: &[JOIN_GROUP, HEARTBEAT],
+        times: |index| rejoins(index, &[UNKNOWN_MEMBER_ID]),
+    },
+    Situation {
+        name: "static-member-fenced",
+        about: "a static member was told that another one has taken its place",
+        apis: &[JOIN_GROUP, HEARTBEAT, SYNC_GROUP],
+        times: |index| refusals(index, |_| true, &[FENCED_INSTANCE_ID]),
+    },
+    Situation {
+        name: "coordinator-sought-again",
+        about: "a coordinator said that it is none, or not yet, and was sought again",
+        apis: &[FIND_COORDINATOR],
+        times: |index| refusals(index, |_| true, &[14, 15, NOT_COORDINATOR]),
+    },
+    Situation {
+        name: "crash-while-joining",
+        about: "a machine crashed while a member was joining",
+        apis: &[JOIN_GROUP],
+        times: |index| {
+            at_crashes(index, |index, at| {
+                open_at(index, at, |call| matches!(call, Call::Join { .. }))
+            })
+        },
+    },
+    Situation {
+        name: "crash-while-syncing",
+        about: "a machine crashed while a member waited for its assignment",
+        apis: &[SYNC_GROUP],
+        times: |index| {
+            at_crashes(index, |index, at| {
+                open_at(index, at, |call| matches!(call, Call::Sync { .. }))
+            })
+        },
+    },
+    Situation {
+        name: "leave-during-sync",
+        about: "a member left while another one waited for its assignment",
+        apis: &[LEAVE_GROUP, SYNC_GROUP],
+        times: |index| {
+            count(index, |operation| {
+                matches!(operation.call, Call::Leave { .. })
+                    && open_at(index, operation.began, |call| {
+                        matches!(call, Call::Sync { .. })
+                    })
+            })
+        },
+    },
+    Situation {
+        name: "partitions-added-under-a-group",
+        about: "partitions were added to a topic while members owned some of it",
+        apis: &[CREATE_PARTITIONS, JOIN_GROUP],
+        times: partitions_added,
+    },
+    Situation {
+        name: "partition-lost",
+        about: "a consumer heard too late that its partitions are another one's",
+        apis: &[JOIN_GROUP],
+        times: |index| {
+            index
+                .events()
+                .filter(|(_, _, event)| matches!(event, Event::Lost { .. }))
+                .count() as u64
+        },
+    },
+    Situation {
+        name: "throttle-waited-out",
+        about: "an answer throttled its client, which asked again after it",
+        apis: &[PRODUCE, FETCH],
+        times: throttles_waited_out,
+    },
+];
+
+/// How often each situation was met.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Coverage(pub BTreeMap<Name, u64>);
+
+impl Coverage {
+    /// What a history holds. Situations that were not met are not in it.
+    pub fn of(entries: &[Entry]) -> Self {
+        let index = Index::of(entries);
+        let mut met = BTreeMap::new();
+        for situation in ALL {
+            let times = (situation.times)(&index);
+            if times > 0 {
+                met.insert(situation.name.into(), times);
+            }
+        }
+        for (_, _, event) in index.events() {
+            if let Event::Mark(Mark::Situation { name }) = event {
+                *met.entry(name.clone()).or_default() += 1;
+            }
+        }
+        Self(met)
+    }
+
+    /// Adds what another history holds.
+    pub fn add(&mut self, other: &Self) {
+        for (name, times) in &other.0 {
+            *self.0.entry(name.clone()).or_default() += times;
+        }
+    }
+
+    /// How often a situation was met.
+    pub fn times(&self, name: &str) -> u64 {
+        self.0.get(&name.into()).copied().unwrap_or(0)
+    }
+}
+
+fn count(index: &Index<'_>, is: impl Fn(&Operation<'_>) -> bool) -> u64 {
+    index.operations().filter(|(_, one)| is(one)).count() as u64
+}
+
+/// The entries at which each batch went out.
+fn attempts(index: &Index<'_>) -> BTreeMap<Op, Vec<usize>> {
+    let mut attempts: BTreeMap<Op, Vec<usize>> = BTreeMap::new();
+    for (at, _, event) in index.events() {
+        if let Event::Attempt { op, .. } = event {
+            attempts.entry(*op).or_default().push(at);
+        }
+    }
+    attempts
+}
+
+fn landed_retries(index: &Index<'_>) -> u64 {
+    let mut seen: BTreeMap<Value, usize> = BTreeMap::new();
+    for (at, _, event) in index.events() {
+        if let Event::Ok {
+            reply: Reply::Polled(polled),
+            ..
+        } = event
+        {
+            for record in polled.iter().flat_map(|polled| &polled.records) {
+                seen.entry(record.value).or_insert(at);
+            }
+        }
+    }
+    let attempts = attempts(index);
+    let again = index.operations().filter(|(op, operation)| {
+        let Call::Produce { batch, .. } = operation.call else {
+            return false;
+        };
+        let last = attempts.get(op).and_then(|sent| sent.last());
+        let first = batch.values().next().and_then(|value| seen.get(&value));
+        last.zip(first).is_some_and(|(last, seen)| seen < last)
+    });
+    again.count() as u64
+}
+
+fn crashes<'i>(index: &'i Index<'_>) -> impl Iterator<Item = usize> + 'i {
+    index
+        .events()
+        .filter(|(_, _, event)| matches!(event, Event::Mark(Mark::Crash { .. })))
+        .map(|(at, _, _)| at)
+}
+
+fn at_crashes(index: &Index<'_>, is: impl Fn(&Index<'_>, usize) -> bool) -> u64 {
+    crashes(index).filter(|at| is(index, *at)).count() as u64
+}
+
+/// The most batches that one producer had sent and not heard of when the entry `at` came.
+fn most_in_flight(index: &Index<'_>, at: usize) -> usize {
+    let attempts = attempts(index);
+    let mut open: BTreeMap<&Name, usize> = BTreeMap::new();
+    for (op, operation) in index.operations() {
+        let sent = attempts
+            .get(&op)
+            .and_then(|sent| sent.first())
+            .is_some_and(|sent| *sent < at);
+        if sent && operation.ended.is_none_or(|ended| ended > at) {
+            *open.entry(operation.who).or_default() += 1;
+        }
+    }
+    open.into_values().max().unwrap_or(0)
+}
+
+fn open_at(index: &Index<'_>, at: usize, is: impl Fn(&Call) -> bool) -> bool {
+    let mut all = index.operations();
+    all.any(|(_, one)| is(one.call) && one.began < at && one.ended.is_none_or(|ended| ended > at))
+}
+
+fn after_crash(index: &Index<'_>, is: impl Fn(&Call) -> bool) -> u64 {
+    let Some(first) = crashes(index).next() else {
+        return 0;
+    };
+    count(index, |one| {
+        is(one.call) && one.ok().is_some() && one.began > first
+    })
+}
+
+fn polls_while_broken(index: &Index<'_>) -> u64 {
+    let mut broken = false;
+    let mut times = 0;
+    for (_, _, event) in index.events() {
+        match event {
+            Event::Mark(Mark::Fault { .. } | Mark::Crash { .. }) => broken = true,
+            Event::Mark(Mark::Heal) => broken = false,
+            Event::Ok {
+                reply: Reply::Polled(_),
+                ..
+            } if broken => times += 1,
+            _ => {}
+        }
+    }
+    times
+}
+
+fn commits_during_rebalance(index: &Index<'_>) -> u64 {
+    let joins: Vec<_> = index
+        .operations()
+        .filter_map(|(_, one)| match one.call {
+            Call::Join { group, .. } => {
+                Some((one.who, group, one.began..one.ended.unwrap_or(usize::MAX)))
+            }
+            _ => None,
+        })
+        .collect();
+    count(index, |one| {
+        let Call::Commit { group, member, .. } = one.call else {
+            return false;
+        };
+        let others = |(who, of, _): &&(&Name, &Name, std::ops::Range<usize>)| {
+            *who != one.who && *of == group
+        };
+        !member.is_empty()
+            && joins
+                .iter()
+                .filter(others)
+                .any(|(_, _, open)| open.contains(&one.began))
+    })
+}
+
+/// The error codes that an operation was told.
+fn codes(operation: &Operation<'_>) -> BTreeSet<i16> {
+    let failed = operation.failed().and_then(|(_, failure)| failure.code);
+    let refused = match operation.ok() {
+        Some((_, Reply::Committed { refused })) => refused.as_slice(),
+        _ => &[],
+    };
+    failed
+        .into_iter()
+        .chain(refused.iter().map(|(_, code)| *code))
+        .collect()
+}
+
+fn refusals(index: &Index<'_>, is: impl Fn(&Call) -> bool, with: &[i16]) -> u64 {
+    count(index, |one| {
+        is(one.call) && with.iter().any(|code| codes(one).contains(code))
+    })
+}
+
+/// Joins of clients that were told one of these codes last.
+fn rejoins(index: &Index<'_>, with: &[i16]) -> u64 {
+    let mut told: BTreeMap<&Name, usize> = BTreeMap::new();
+    for (_, operation) in index.operations() {
+        if with.iter().any(|code| codes(operation).contains(code)) {
+            let at = operation.ended.unwrap_or(operation.began);
+            told.entry(operation.who)
+                .and_modify(|first| *first = at.min(*first))
+                .or_insert(at);
+        }
+    }
+    count(index, |one| {
+        matches!(one.call, Call::Join { .. })
+            && one.ok().is_some()
+            && told.get(one.who).is_some_and(|told| *told < one.began)
+    })
+}
+
+fn commits_repeated(index: &Index<'_>) -> u64 {
+    let mut unknown = BTreeSet::new();
+    let mut times = 0;
+    for (_, operation) in index.operations() {
+        let Call::Commit { group, offsets, .. } = operation.call else {
+            continue;
+        };
+        for (at, offset) in offsets {
+            let what = (operation.who, group, at, offset);
+            if operation.ok().is_some() {
+                times += u64::from(unknown.remove(&what));
+            } else if operation.failed().is_none() && operation.ended.is_some() {
+                unknown.insert(what);
+            }
+        }
+    }
+    times
+}
+
+fn partitions_added(index: &Index<'_>) -> u64 {
+    let mut owned: BTreeSet<&Name> = BTreeSet::new();
+    let mut times = 0;
+    for (_, _, event) in index.events() {
+        match event {
+            Event::Assigned { partitions, .. } => {
+                owned.extend(partitions.iter().map(|at| &at.topic));
+            }
+            Event::Invoke {
+                call: Call::Admin(Admin::CreatePartitions { topic, .. }),
+                ..
+            } => times += u64::from(owned.contains(topic)),
+            _ => {}
+        }
+    }
+    times
+}
+
+fn throttles_waited_out(index: &Index<'_>) -> u64 {
+    let mut throttled: BTreeMap<(&Name, u64), u64> = BTreeMap::new();
+    let mut times = 0;
+    for (at, who, event) in index.events() {
+        match event {
+            Event::Answered {
+                connection,
+                throttle_ms,
+                ..
+            } if *throttle_ms > 0 => {
+                let until = index.at_ms(at) + u64::from(*throttle_ms);
+                throttled.insert((who, *connection), until);
+            }
+            Event::Asked { connection, .. } => {
+                let until = throttled.remove(&(who, *connection));
+                times += u64::from(until.is_some_and(|until| index.at_ms(at) >= until));
+            }
+            _ => {}
+        }
+    }
+    times
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::call::Failure;
+    use crate::check::testing::{Story, at};
+
+    fn met(story: &Story) -> Vec<String> {
+        let coverage = Coverage::of(story.entries());
+        coverage.0.keys().map(ToString::to_string).collect()
+    }
+
+    fn attempt(story: &mut Story, op: Op, attempt: u32) {
+        let event = Event::Attempt {
+            op,
+            attempt,
+            producer: None,
+            sequence: None,
+        };
+        story.event("p", event);
+    }
+
+    fn crash(story: &mut Story) {
+        let node = "facade".into();
+        story.event("world", Event::Mark(Mark::Crash { node }));
+    }
+
+    fn call(group_call: fn(Name) -> Call) -> Call {
+        group_call("g".into())
+    }
+
+    fn join(group: Name) -> Call {
+        Call::Join {
+            group,
+            member: "m".into(),
+            instance: None,
+        }
+    }
+
+    fn beat(group: Name) -> Call {
+        Call::Heartbeat {
+            group,
+            member: "m".into(),
+            generation: 1,
+            instance: None,
+        }
+    }
+
+    fn commit(group: Name) -> Call {
+        Call::Commit {
+            group,
+            member: "m".into(),
+            generation: 1,
+            offsets: vec![(at(), 1)],
+            reset: false,
+        }
+    }
+
+    fn joined() -> Reply {
+        Reply::Joined {
+            generation: 1,
+            member: "m".into(),
+            leader: "m".into(),
+            protocol: "range".into(),
+            members: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_quiet_history_meets_nothing() {
+        assert!(met(&Story::acknowledged()).is_empty());
+    }
+
+    #[test]
+    fn names_are_unique_and_no_mark_is_lost() {
+        let names: BTreeSet<_> = ALL.iter().map(|one| one.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        let mut story = Story::acknowledged();
+        let name = FETCH_SESSION_EVICTED.into();
+        story.event("world", Event::Mark(Mark::Situation { name }));
+        assert_eq!(met(&story), [FETCH_SESSION_EVICTED]);
+    }
+
+    #[test]
+    fn a_batch_sent_again_may_have_landed() {
+        let mut story = Story::default();
+        let op = story.produce("p", 0, 1);
+        attempt(&mut story, op, 1);
+        assert!(met(&story).is_empty());
+        let mut unseen = story.clone();
+        attempt(&mut unseen, op, 2);
+        assert_eq!(met(&unseen), ["batch-sent-again"]);
+        story.polled("r", 0, 1, &[(0, 0)]);
+        attempt(&mut story, op, 2);
+        assert_eq!(met(&story), ["batch-sent-again", "retry-of-a-landed-push"]);
+    }
+
+    #[test]
+    fn five_in_flight_are_five() {
+        let mut story = Story::default();
+        for number in 0..5 {
+            let op = story.produce("p", number, 1);
+            let mut four = story.clone();
+            crash(&mut four);
+            assert!(met(&four).is_empty(), "{number} went out");
+            attempt(&mut story, op, 1);
+        }
+        crash(&mut story);
+        assert_eq!(met(&story), ["five-in-flight-at-a-crash"]);
+    }
+
+    #[test]
+    fn a_rebalance_is_anothers() {
+        let mut story = Story::acknowledged();
+        let op = story.begin("b", call(join));
+        let refused = Vec::new();
+        let mut own = story.clone();
+        own.done(
+            "b",
+            call(commit),
+            Reply::Committed {
+                refused: refused.clone(),
+            },
+        );
+        assert!(met(&own).is_empty());
+        story.done(
+            "a",
+            call(commit),
+            Reply::Committed {
+                refused: refused.clone(),
+            },
+        );
+        assert_eq!(met(&story), ["commit-during-rebalance"]);
+        let mut after = Story::acknowledged();
+        let joining = after.begin("b", call(join));
+        assert_eq!(joining, op);
+        after.ok(joining, joined());
+        after.done("a", call(commit), Reply::Committed { refused });
+        assert!(met(&after).is_empty());
+    }
+
+    #[test]
+    fn a_refused_member_joins_again() {
+        for (code, name) in [
+            (ILLEGAL_GENERATION, "rejoin-with-the-old-generation"),
+            (UNKNOWN_MEMBER_ID, "rejoin-as-a-stranger"),
+        ] {
+            let mut story = Story::acknowledged();
+            let op = story.begin("a", call(beat));
+            story.fail(op, Failure::code(code, "over"));
+            assert!(met(&story).is_empty());
+            story.done("a", call(join), joined());
+            assert_eq!(met(&story), [name]);
+        }
+        let mut fenced = Story::acknowledged();
+        let op = fenced.begin("a", call(beat));
+        fenced.fail(op, Failure::code(FENCED_INSTANCE_ID, "fenced"));
+        assert_eq!(met(&fenced), ["static-member-fenced"]);
+    }
+
+    #[test]
+    fn a_crash_in_each_phase_of_a_rebalance() {
+        let mut story = Story::acknowledged();
+        let op = story.begin("a", call(join));
+        let mut joining = story.clone();
+        crash(&mut joining);
+        assert_eq!(met(&joining), ["crash-while-joining"]);
+        story.ok(op, joined());
+        crash(&mut story);
+        assert!(met(&story).is_empty());
+    }
+
+    #[test]
+    fn a_commit_repeated_was_unknown_before() {
+        let mut story = Story::acknowledged();
+        let op = story.begin("a", call(commit));
+        story.unknown(op, Failure::here("timeout"));
+        let refused = Vec::new();
+        assert!(met(&story).is_empty());
+        story.done("a", call(commit), Reply::Committed { refused });
+        assert_eq!(met(&story), ["commit-repeated"]);
+    }
+}
