@@ -20,6 +20,9 @@ pub struct Evidence {
     /// Named values: counts, sizes, versions.
     #[serde(skip_serializing_if = "serde_json::Map::is_empty")]
     pub facts: serde_json::Map<String, serde_json::Value>,
+    /// A drawing of what happened: SVG without scripts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagram: Option<String>,
     /// Lines worth reading: steps of a scenario, the end of a node's log.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,

@@ -70,19 +70,28 @@ impl fmt::Display for Failure {
     }
 }
 
+/// The schedule that `seed` stands for.
+pub fn schedule(scenario: &Scenario, seed: u64) -> Vec<Step> {
+    tree(scenario, seed).current()
+}
+
+fn tree(scenario: &Scenario, seed: u64) -> impl ValueTree<Value = Vec<Step>> + use<> {
+    let mut key = [0; 32];
+    Numbers::new(seed, "schedule").fill(&mut key);
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    schedules(scenario.rules)
+        .new_tree(&mut runner)
+        .expect("the strategy filters nothing, so it never gives up")
+}
+
 /// Runs `scenario` under the schedule that `seed` stands for.
 ///
 /// # Errors
 ///
 /// A [`Failure`], shrunk.
 pub fn explore(scenario: &Scenario, seed: u64) -> Result<Outcome, Box<Failure>> {
-    let mut key = [0; 32];
-    Numbers::new(seed, "schedule").fill(&mut key);
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &key);
-    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let mut tree = schedules(scenario.rules)
-        .new_tree(&mut runner)
-        .expect("the strategy filters nothing, so it never gives up");
+    let mut tree = tree(scenario, seed);
     let schedule: Vec<Step> = tree.current();
     let outcome = execute(scenario, seed, &schedule);
     let Some(kind) = outcome.violations.first().map(|verdict| verdict.anomaly) else {

@@ -203,7 +203,7 @@
   };
 
   const evidenceOf = check => {
-    const {difference, exchanges = [], facts = {}, log = []} = check.evidence;
+    const {difference, exchanges = [], facts = {}, diagram, log = []} = check.evidence;
     const box = el('div', {class: 'evidence'});
     const about = el('dl');
     const fact = (name, ...value) => about.append(el('dt', null, name), el('dd', null, ...value));
@@ -220,6 +220,9 @@
     // The field is that of the last answer that has it: what came before was as expected.
     const differing = difference ? exchanges.findLastIndex(exchange => has(exchange.received.frame, difference.path)) : -1;
     exchanges.forEach((exchange, at) => box.append(exchangeOf(exchange, at === differing ? difference : null)));
+    // As an image, a drawing can run nothing and ask for nothing.
+    if (diagram) box.append(el('div', {class: 'diagram', tabindex: '0', role: 'region', 'aria-label': 'Sequence diagram'}, el('h3', null, 'What happened'),
+      el('img', {alt: 'Sequence diagram of the run; the log below says the same in words', src: `data:image/svg+xml;charset=utf-8,${encodeURIComponent(diagram)}`})));
     if (log.length) box.append(el('div', null, el('h3', null, 'Log'), el('pre', null, log.join('\n'))));
     return box;
   };

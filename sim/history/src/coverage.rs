@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::{Admin, Call, Reply};
 use crate::check::index::{Index, Operation};
 use crate::event::{Entry, Event, Mark, Op};
-use crate::value::{Name, Value};
+use crate::value::{Name, TopicPartition, Value};
 
 /// A named situation.
 #[derive(Clone, Copy)]
@@ -266,6 +266,8 @@ fn attempts(index: &Index<'_>) -> BTreeMap<Op, Vec<usize>> {
     attempts
 }
 
+/// Batches that went out again after something had shown that they are in the log: a reader that
+/// got them, or an acknowledgement of something that stands behind them.
 fn landed_retries(index: &Index<'_>) -> u64 {
     let mut seen: BTreeMap<Value, usize> = BTreeMap::new();
     for (at, _, event) in index.events() {
@@ -280,15 +282,34 @@ fn landed_retries(index: &Index<'_>) -> u64 {
         }
     }
     let attempts = attempts(index);
-    let again = index.operations().filter(|(op, operation)| {
+    let mut stored: BTreeMap<&TopicPartition, Vec<(i64, usize)>> = BTreeMap::new();
+    let mut again = Vec::new();
+    for (op, operation) in index.operations() {
         let Call::Produce { batch, .. } = operation.call else {
-            return false;
+            continue;
         };
-        let last = attempts.get(op).and_then(|sent| sent.last());
+        let base = match operation.ok() {
+            Some((at, Reply::Stored { base_offset })) => {
+                let told = stored.entry(&batch.to).or_default();
+                told.extend(base_offset.map(|base| (base, at)));
+                *base_offset
+            }
+            _ => None,
+        };
+        if let Some([_, .., last]) = attempts.get(&op).map(Vec::as_slice) {
+            again.push((batch, base, *last));
+        }
+    }
+    let landed = again.into_iter().filter(|(batch, base, last)| {
         let first = batch.values().next().and_then(|value| seen.get(&value));
-        last.zip(first).is_some_and(|(last, seen)| seen < last)
+        let behind =
+            |(other, at): &(i64, usize)| base.is_some_and(|base| *other > base) && at < last;
+        first.is_some_and(|seen| seen < last)
+            || stored
+                .get(&batch.to)
+                .is_some_and(|all| all.iter().any(behind))
     });
-    again.count() as u64
+    landed.count() as u64
 }
 
 fn crashes<'i>(index: &'i Index<'_>) -> impl Iterator<Item = usize> + 'i {
@@ -472,184 +493,4 @@ fn throttles_waited_out(index: &Index<'_>) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::call::Failure;
-    use crate::check::testing::{Story, at};
-
-    fn met(story: &Story) -> Vec<String> {
-        let coverage = Coverage::of(story.entries());
-        coverage.0.keys().map(ToString::to_string).collect()
-    }
-
-    fn attempt(story: &mut Story, op: Op, attempt: u32) {
-        let event = Event::Attempt {
-            op,
-            attempt,
-            producer: None,
-            sequence: None,
-        };
-        story.event("p", event);
-    }
-
-    fn crash(story: &mut Story) {
-        let node = "facade".into();
-        story.event("world", Event::Mark(Mark::Crash { node }));
-    }
-
-    fn call(group_call: fn(Name) -> Call) -> Call {
-        group_call("g".into())
-    }
-
-    fn join(group: Name) -> Call {
-        Call::Join {
-            group,
-            member: "m".into(),
-            instance: None,
-        }
-    }
-
-    fn beat(group: Name) -> Call {
-        Call::Heartbeat {
-            group,
-            member: "m".into(),
-            generation: 1,
-            instance: None,
-        }
-    }
-
-    fn commit(group: Name) -> Call {
-        Call::Commit {
-            group,
-            member: "m".into(),
-            generation: 1,
-            offsets: vec![(at(), 1)],
-            reset: false,
-        }
-    }
-
-    fn joined() -> Reply {
-        Reply::Joined {
-            generation: 1,
-            member: "m".into(),
-            leader: "m".into(),
-            protocol: "range".into(),
-            members: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn a_quiet_history_meets_nothing() {
-        assert!(met(&Story::acknowledged()).is_empty());
-    }
-
-    #[test]
-    fn names_are_unique_and_no_mark_is_lost() {
-        let names: BTreeSet<_> = ALL.iter().map(|one| one.name).collect();
-        assert_eq!(names.len(), ALL.len());
-        let mut story = Story::acknowledged();
-        let name = FETCH_SESSION_EVICTED.into();
-        story.event("world", Event::Mark(Mark::Situation { name }));
-        assert_eq!(met(&story), [FETCH_SESSION_EVICTED]);
-    }
-
-    #[test]
-    fn a_batch_sent_again_may_have_landed() {
-        let mut story = Story::default();
-        let op = story.produce("p", 0, 1);
-        attempt(&mut story, op, 1);
-        assert!(met(&story).is_empty());
-        let mut unseen = story.clone();
-        attempt(&mut unseen, op, 2);
-        assert_eq!(met(&unseen), ["batch-sent-again"]);
-        story.polled("r", 0, 1, &[(0, 0)]);
-        attempt(&mut story, op, 2);
-        assert_eq!(met(&story), ["batch-sent-again", "retry-of-a-landed-push"]);
-    }
-
-    #[test]
-    fn five_in_flight_are_five() {
-        let mut story = Story::default();
-        for number in 0..5 {
-            let op = story.produce("p", number, 1);
-            let mut four = story.clone();
-            crash(&mut four);
-            assert!(met(&four).is_empty(), "{number} went out");
-            attempt(&mut story, op, 1);
-        }
-        crash(&mut story);
-        assert_eq!(met(&story), ["five-in-flight-at-a-crash"]);
-    }
-
-    #[test]
-    fn a_rebalance_is_anothers() {
-        let mut story = Story::acknowledged();
-        let op = story.begin("b", call(join));
-        let refused = Vec::new();
-        let mut own = story.clone();
-        own.done(
-            "b",
-            call(commit),
-            Reply::Committed {
-                refused: refused.clone(),
-            },
-        );
-        assert!(met(&own).is_empty());
-        story.done(
-            "a",
-            call(commit),
-            Reply::Committed {
-                refused: refused.clone(),
-            },
-        );
-        assert_eq!(met(&story), ["commit-during-rebalance"]);
-        let mut after = Story::acknowledged();
-        let joining = after.begin("b", call(join));
-        assert_eq!(joining, op);
-        after.ok(joining, joined());
-        after.done("a", call(commit), Reply::Committed { refused });
-        assert!(met(&after).is_empty());
-    }
-
-    #[test]
-    fn a_refused_member_joins_again() {
-        for (code, name) in [
-            (ILLEGAL_GENERATION, "rejoin-with-the-old-generation"),
-            (UNKNOWN_MEMBER_ID, "rejoin-as-a-stranger"),
-        ] {
-            let mut story = Story::acknowledged();
-            let op = story.begin("a", call(beat));
-            story.fail(op, Failure::code(code, "over"));
-            assert!(met(&story).is_empty());
-            story.done("a", call(join), joined());
-            assert_eq!(met(&story), [name]);
-        }
-        let mut fenced = Story::acknowledged();
-        let op = fenced.begin("a", call(beat));
-        fenced.fail(op, Failure::code(FENCED_INSTANCE_ID, "fenced"));
-        assert_eq!(met(&fenced), ["static-member-fenced"]);
-    }
-
-    #[test]
-    fn a_crash_in_each_phase_of_a_rebalance() {
-        let mut story = Story::acknowledged();
-        let op = story.begin("a", call(join));
-        let mut joining = story.clone();
-        crash(&mut joining);
-        assert_eq!(met(&joining), ["crash-while-joining"]);
-        story.ok(op, joined());
-        crash(&mut story);
-        assert!(met(&story).is_empty());
-    }
-
-    #[test]
-    fn a_commit_repeated_was_unknown_before() {
-        let mut story = Story::acknowledged();
-        let op = story.begin("a", call(commit));
-        story.unknown(op, Failure::here("timeout"));
-        let refused = Vec::new();
-        assert!(met(&story).is_empty());
-        story.done("a", call(commit), Reply::Committed { refused });
-        assert_eq!(met(&story), ["commit-repeated"]);
-    }
-}
+mod tests;

@@ -1,0 +1,168 @@
+//! The workers of a sweep: each is given its next run when it has done its last. One that dies takes
+//! its run with it as a failure, and another takes its place.
+
+use std::process::Stdio;
+
+use futures::future::join_all;
+use host::Host;
+use sim::history::Anomaly;
+use std::cell::RefCell;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+use super::Arguments;
+use super::plan::{Plan, Span, Task};
+use super::progress::Progress;
+use super::tally::Tally;
+use super::worker::{Done, Failed};
+use crate::cli::Error;
+
+/// Workers that die before their first run show that none will ever work.
+const MAX_DEATHS: u32 = 20;
+
+struct Shared<'s> {
+    plan: Plan,
+    tally: &'s mut Tally,
+    deaths: u32,
+}
+
+/// Does all runs of `plan`.
+pub(super) async fn run(
+    arguments: &Arguments,
+    plan: Plan,
+    host: &Host,
+    tally: &mut Tally,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let jobs = match arguments.jobs {
+        Some(jobs) => jobs.max(1),
+        None => std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+    };
+    let began = host.clock.monotonic();
+    let over = |span| match span {
+        Span::Time(time) => host.clock.monotonic().saturating_since(began) >= time,
+        Span::Runs(_) => false,
+    };
+    let shared = RefCell::new(Shared {
+        plan,
+        tally,
+        deaths: 0,
+    });
+    let workers = (0..jobs).map(|_| one(arguments, &shared, &over, progress));
+    for ended in join_all(workers).await {
+        ended?;
+    }
+    Ok(())
+}
+
+/// One worker, and those that take its place.
+async fn one(
+    arguments: &Arguments,
+    shared: &RefCell<Shared<'_>>,
+    over: &impl Fn(Span) -> bool,
+    progress: &Progress,
+) -> Result<(), Error> {
+    let mut worker: Option<Worker> = None;
+    loop {
+        let task = {
+            let mut shared = shared.borrow_mut();
+            if over(shared.plan.span()) {
+                None
+            } else {
+                shared.plan.next()
+            }
+        };
+        let Some(task) = task else {
+            return Ok(());
+        };
+        let running = match &mut worker {
+            Some(running) => running,
+            none => none.insert(Worker::start(arguments)?),
+        };
+        let done = match running.run(&task).await {
+            Ok(done) => done,
+            Err(why) => {
+                worker = None;
+                let mut shared = shared.borrow_mut();
+                shared.deaths += 1;
+                if shared.deaths > MAX_DEATHS {
+                    return Err(format!("{MAX_DEATHS} workers died; the last one: {why}").into());
+                }
+                died(task, &why)
+            }
+        };
+        let mut shared = shared.borrow_mut();
+        shared.tally.add(&done);
+        progress.done(shared.tally, done.failure.as_ref());
+    }
+}
+
+/// A run whose worker died under it.
+fn died(task: Task, why: &str) -> Done {
+    let text = format!(
+        "{} with seed {} killed its process: {why}\n\nreplay: cargo run -p sim -- replay {} --seed {}",
+        task.scenario, task.seed, task.scenario, task.seed
+    );
+    Done {
+        task,
+        simulated_ms: 0,
+        coverage: sim::history::Coverage::default(),
+        apis: std::collections::BTreeMap::new(),
+        failure: Some(Failed {
+            anomalies: vec![Anomaly::Broken],
+            text,
+            file: None,
+            drawing: None,
+        }),
+        peak_kb: None,
+    }
+}
+
+struct Worker {
+    child: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+}
+
+impl Worker {
+    fn start(arguments: &Arguments) -> Result<Self, Error> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("work")
+            .arg("--out")
+            .arg(&arguments.out)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // A panic in a simulated world is caught and reported; its message here would only
+            // tear the progress bar.
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        let (input, output) = (child.stdin.take(), child.stdout.take());
+        let (Some(input), Some(output)) = (input, output) else {
+            return Err("a worker without pipes".into());
+        };
+        Ok(Self {
+            child,
+            input,
+            output: BufReader::new(output).lines(),
+        })
+    }
+
+    async fn run(&mut self, task: &Task) -> Result<Done, String> {
+        let mut line = serde_json::to_string(task).map_err(|error| error.to_string())?;
+        line.push('\n');
+        let written = self.input.write_all(line.as_bytes()).await;
+        let answer = match written {
+            Ok(()) => self.output.next_line().await,
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok(Some(line)) => serde_json::from_str(&line).map_err(|error| error.to_string()),
+            Ok(None) => {
+                let status = self.child.wait().await;
+                Err(status.map_or_else(|error| error.to_string(), |status| status.to_string()))
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
