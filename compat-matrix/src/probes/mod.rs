@@ -45,6 +45,7 @@ mod offset_delete;
 mod offset_fetch;
 mod offset_for_leader_epoch;
 mod produce;
+mod sasl_authenticate;
 mod sasl_handshake;
 mod sync_group;
 
@@ -93,6 +94,7 @@ pub fn apis() -> Vec<Api> {
         offset_fetch::api(),
         offset_for_leader_epoch::api(),
         produce::api(),
+        sasl_authenticate::api(),
         sasl_handshake::api(),
         sync_group::api(),
     ]
