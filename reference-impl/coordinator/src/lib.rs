@@ -1,6 +1,8 @@
-//! Sans-IO state machines: consumer groups, producer sequences, transactions, fetch sessions.
+//! Sans-IO state machines: consumer groups, producer sequences, transactions, fetch sessions,
+//! cluster membership.
 
 pub mod classic;
+pub mod cluster;
 pub mod consumer;
 pub mod fetch_session;
 pub mod producer;
