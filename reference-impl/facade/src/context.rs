@@ -20,7 +20,7 @@ use crate::floors::Floors;
 use crate::groups::Groups;
 use crate::metrics::Metrics;
 use crate::offsets::Offsets;
-use crate::produce::Produce;
+use crate::produce::{Overtaken, Produce};
 use crate::queen::{Client, Credential, Scope};
 use crate::room::{Budgets, Room};
 use crate::security::{Authentication, Identities};
@@ -197,6 +197,8 @@ pub struct Session {
     pub authentication: Arc<Authentication>,
     /// When `credential` was proved; `None` when it is the process's own.
     pub since: Option<Monotonic>,
+    /// Batches that were refused and have not come again.
+    pub overtaken: Arc<Overtaken>,
 }
 
 impl Session {
@@ -229,6 +231,7 @@ impl Session {
             software: Arc::default(),
             authentication: Authentication::new(authenticates),
             since: None,
+            overtaken: Arc::default(),
         })
     }
 
@@ -247,6 +250,7 @@ impl Session {
             software: Arc::clone(&self.software),
             authentication: Arc::clone(&self.authentication),
             since: Some(since),
+            overtaken: Arc::clone(&self.overtaken),
         })
     }
 }

@@ -7,7 +7,9 @@ use futures::FutureExt;
 
 use super::family::Family;
 use super::orders::Orders;
+use super::stage::Stage;
 use super::{PATIENCE, Scenario, Setting};
+use crate::client::{Profile, profile};
 use crate::schedule::{ANY, Hop, Kind, Link, Rules, Server};
 use crate::trace::Node;
 
@@ -56,6 +58,20 @@ const LONG: Rules = Rules {
     max_lasting_ms: 13_000,
     ..RELAYED
 };
+
+const LIBRDKAFKA: Profile = profile::LIBRDKAFKA.hurried().idempotent();
+const JAVA: Profile = profile::JAVA.hurried().idempotent();
+const FRANZ_GO: Profile = profile::FRANZ_GO.hurried().idempotent();
+
+/// The usual orders by clients like `profiles`, where a library may give up on a batch or start a
+/// new epoch.
+async fn writes(profiles: &'static [&'static Profile], stage: Stage) {
+    let orders = Orders {
+        profiles,
+        ..Orders::USUAL
+    };
+    orders.play(stage).await;
+}
 
 /// All of them.
 pub const ALL: &[Scenario] = &[
@@ -186,9 +202,11 @@ pub const ALL: &[Scenario] = &[
     },
     Scenario {
         name: "clocks-jump",
-        about: "wall clocks that jump by hours cost nothing",
+        about: "wall clocks that jump cost nothing, as long as Queen remembers by hers what she stored",
         rules: Rules {
-            max_wall_jump_ms: 86_400_000,
+            // Queen forgets the names of records after an hour by her clock. A jump beyond it and
+            // the loss of the facade's memory together leave nobody who knows a batch sent again.
+            max_wall_jump_ms: 3_000_000,
             kinds: &[
                 (8, Kind::WallJump),
                 (2, Kind::Bounce),
@@ -197,6 +215,40 @@ pub const ALL: &[Scenario] = &[
             ],
             ..RELAYED
         },
+        ..RELAY
+    },
+    Scenario {
+        name: "requests-are-late",
+        about: "a batch that arrives after its client gave the connection up, and sent it again, is stored once",
+        rules: Rules {
+            kinds: &[
+                (8, Kind::DelayApi),
+                (1, Kind::Bounce),
+                (1, Kind::Cut),
+                (1, Kind::Latency),
+            ],
+            apis: &["Produce", "InitProducerId", "Metadata"],
+            max_lasting_ms: 6_000,
+            ..RELAYED
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "librdkafka-writes",
+        about: "producers with the habits of librdkafka keep their promises under every kind of fault",
+        play: |stage| writes(&[&LIBRDKAFKA], stage).boxed(),
+        ..RELAY
+    },
+    Scenario {
+        name: "java-writes",
+        about: "the same with the habits of the Java client",
+        play: |stage| writes(&[&JAVA], stage).boxed(),
+        ..RELAY
+    },
+    Scenario {
+        name: "franz-go-writes",
+        about: "the same with the habits of franz-go",
+        play: |stage| writes(&[&FRANZ_GO], stage).boxed(),
         ..RELAY
     },
     Scenario {

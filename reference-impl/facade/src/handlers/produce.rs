@@ -4,7 +4,8 @@
 //!   failure closes the connection, as Kafka does.
 //! - A topic that doesn't exist is created, unless `QUEEN_KAFKA_AUTO_CREATE` says no.
 //! - One record batch of magic 2 per partition; every codec; what it expands to is bounded.
-//! - Sequence windows as Kafka's, and Queen recognises what was stored before them.
+//! - Sequence windows as Kafka's, and Queen recognises what was stored before them. What comes
+//!   behind a batch that was refused before its window saw it is refused until that comes again.
 //! - A code other than 0 means that the batch isn't known to be stored. Retriable where a retry
 //!   may help; the throttle says when.
 //! - A transactional id is refused until transactions are built.
@@ -29,7 +30,7 @@ use tokio::sync::oneshot;
 use crate::catalogue::{Dedup, Lookup, View};
 use crate::context::{Answer, Context, Reply};
 use crate::produce::admit::{Admission, Admitted, Request, Topic};
-use crate::produce::{Failure, Outcome};
+use crate::produce::{Batches, Failure, Outcome};
 use crate::upstream_errors::{self, Api};
 
 /// The first version that names topics by id.
@@ -38,7 +39,7 @@ const FIRST_TOPIC_ID_VERSION: i16 = 13;
 const MIN_DEDUP_SECONDS: u64 = 60;
 
 /// Admits a Produce request; the reply comes when its records are stored.
-pub async fn handle(cx: &Context, request: ProduceRequest) -> Reply<ProduceResponse> {
+pub async fn handle(cx: &Context, mut request: ProduceRequest) -> Reply<ProduceResponse> {
     let acks = request.acks;
     let refusal = refusal(&request);
     let mut response = Pending {
@@ -51,7 +52,16 @@ pub async fn handle(cx: &Context, request: ProduceRequest) -> Reply<ProduceRespo
                 response.refuse(topic, &failure);
             }
         }
-        None => admit(cx, request, &mut response).await,
+        None => {
+            let overtaken = &cx.session.overtaken;
+            let batches = Batches::of(&request);
+            let withheld = overtaken.withhold(&mut request);
+            admit(cx, request, &mut response).await;
+            overtaken.remember(&batches, response.refused());
+            for (topic, code) in withheld {
+                response.refuse(&topic, &Failure::new(code));
+            }
+        }
     }
     if acks == 0 {
         return silent(response);
@@ -221,6 +231,19 @@ impl Pending {
             topic_id: topic.topic_id,
             partitions: indexes.map(refused).collect(),
         });
+    }
+
+    /// The partitions refused so far: topic, partition, code.
+    fn refused(&self) -> impl Iterator<Item = (&str, uuid::Uuid, i32, ErrorCode)> {
+        self.topics.iter().flat_map(|topic| {
+            let refused = topic.partitions.iter();
+            refused.filter_map(|(index, admitted)| match admitted {
+                Admitted::Refused(failure) => {
+                    Some((topic.name.as_str(), topic.topic_id, *index, failure.code))
+                }
+                Admitted::Stored { .. } | Admitted::Pending(_) => None,
+            })
+        })
     }
 
     fn is_settled(&self) -> bool {

@@ -10,6 +10,7 @@ mod encode;
 mod gather;
 mod ids;
 mod memory;
+mod overtaken;
 mod push;
 mod table;
 mod unit;
@@ -31,6 +32,7 @@ pub use codecs::TopicCodecs;
 pub use gather::Gatherer;
 use gather::Lanes;
 use memory::Memory;
+pub use overtaken::{Batches, Overtaken};
 use table::Table;
 pub use unit::{Failure, Outcome};
 

@@ -283,3 +283,40 @@ fn versions(key: ApiKey) -> impl Iterator<Item = i16> {
     let window = crate::windows::WINDOWS.get(key).expect("served");
     window.min..=window.max
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_behind_a_refused_batch_waits_for_it() {
+    let rig = Rig::new();
+    let stored = rig.response(9, one("orders", 0, batch())).await;
+    assert_eq!(codes(&stored), [(0, 0)]);
+    // The process restarts: it knows neither topics nor producers.
+    let (node, _stop) = node(&rig.queen, |_| {});
+    let mut producer = batches::Producer {
+        id: 77,
+        epoch: 0,
+        sequence: 9,
+    };
+    let (first, second) = (
+        producer.batch(&numbers(0..2)),
+        producer.batch(&numbers(2..4)),
+    );
+    let cx = self::request(&node, 9);
+    let sent = async |records: &Bytes| {
+        let request = one("orders", 0, records.clone());
+        match handlers::produce::handle(&cx, request).await {
+            Reply::Now(Answer::Send(response)) => codes(&response),
+            Reply::Later(answer) => match answer.await {
+                Answer::Send(response) => codes(&response),
+                other => panic!("{other:?}"),
+            },
+            Reply::Now(other) => panic!("{other:?}"),
+        }
+    };
+    rig.queen.script("resources/queues", [Fault::Status(503)]);
+    let (refused, _) = sent(&first).await[0];
+    assert!(ErrorCode::from_code(refused).is_some_and(ErrorCode::retriable));
+    tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+    assert_eq!(sent(&second).await, [(refused, -1)], "not before the first");
+    assert_eq!(sent(&first).await, [(0, 2)]);
+    assert_eq!(sent(&second).await, [(0, 4)]);
+}
