@@ -1,0 +1,104 @@
+package driver;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.security.GeneralSecurityException;
+
+/** The clients of one session. */
+final class Session implements AutoCloseable {
+    private final Settings settings;
+    private Producing producing;
+    private Consuming consuming;
+    private Administration administration;
+
+    Session(JsonNode begin) throws IOException, GeneralSecurityException {
+        settings = new Settings(begin);
+    }
+
+    JsonNode perform(JsonNode op) throws Exception {
+        String name = op.get("op").asText();
+        switch (name) {
+            case "open_producer" -> {
+                closeProducer();
+                producing = new Producing(settings.producer(op.get("settings")));
+                return Json.object();
+            }
+            case "close_producer" -> {
+                closeProducer();
+                return Json.object();
+            }
+            case "open_consumer" -> {
+                closeConsumer();
+                consuming = new Consuming(settings.consumer(op.get("settings")));
+                return Json.object();
+            }
+            case "close_consumer" -> {
+                closeConsumer();
+                return Json.object();
+            }
+            case "send_offsets" -> {
+                producer().sendOffsets(op.get("offsets"), consumer());
+                return Json.object();
+            }
+            default -> {
+                if (Producing.OPERATIONS.contains(name)) {
+                    return producer().perform(name, op);
+                }
+                if (Consuming.OPERATIONS.contains(name)) {
+                    return consumer().perform(name, op);
+                }
+                if (administration == null) {
+                    administration = new Administration(settings.admin());
+                }
+                return administration.perform(name, op);
+            }
+        }
+    }
+
+    private Producing producer() {
+        if (producing == null) {
+            throw new IllegalStateException("this session has no producer open");
+        }
+        return producing;
+    }
+
+    private Consuming consumer() {
+        if (consuming == null) {
+            throw new IllegalStateException("this session has no consumer open");
+        }
+        return consuming;
+    }
+
+    private void closeProducer() {
+        Producing open = producing;
+        producing = null;
+        if (open != null) {
+            open.close();
+        }
+    }
+
+    private void closeConsumer() {
+        Consuming open = consuming;
+        consuming = null;
+        if (open != null) {
+            open.close();
+        }
+    }
+
+    @Override
+    public void close() {
+        // One that fails to close must not keep the others open.
+        try {
+            closeProducer();
+        } finally {
+            try {
+                closeConsumer();
+            } finally {
+                if (administration != null) {
+                    administration.close();
+                }
+                settings.close();
+            }
+        }
+    }
+}
