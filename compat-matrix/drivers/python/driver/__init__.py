@@ -1,0 +1,1 @@
+"""Drivers of Kafka clients for Python."""
