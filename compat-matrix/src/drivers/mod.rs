@@ -7,6 +7,8 @@ mod catalogue;
 pub mod librdkafka;
 mod process;
 pub mod protocol;
+#[cfg(test)]
+mod shared_files;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -60,7 +60,7 @@ public final class Main {
         return session.perform(op);
     }
 
-    private static ObjectNode hello() {
+    private static ObjectNode hello() throws IOException {
         ObjectNode hello = Json.object();
         hello.put("protocol", PROTOCOL);
         hello.put("client", "kafka-clients");
