@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use coordinator::cluster::DuplicateNode;
 use futures::future::BoxFuture;
 use host::service::InProcess;
 use host::shutdown::{Trigger, shutdown};
@@ -58,6 +59,9 @@ pub enum StartError {
     /// The runtime, or the signals.
     #[error("cannot run: {0}")]
     Runtime(#[from] io::Error),
+    /// Another process has this node's id.
+    #[error("QUEEN_KAFKA_NODE_ID: {0}; every facade of a cluster needs an id of its own")]
+    DuplicateNode(#[from] DuplicateNode),
     /// A listener ended by itself.
     #[error("the listener ended")]
     Ended,
@@ -71,8 +75,9 @@ pub struct RunningFacade {
     http_addr: Option<SocketAddr>,
     trigger: Trigger,
     listeners: Vec<JoinHandle<()>>,
-    /// Follows the TLS files; ends with the facade.
-    _follower: JoinSet<()>,
+    /// What runs beside the listeners, and ends with the facade: it follows the TLS files, and
+    /// keeps this node in its cluster.
+    companions: JoinSet<Result<(), StartError>>,
     reload: Arc<Notify>,
 }
 
@@ -105,13 +110,30 @@ impl RunningFacade {
             // A listener that panicked has nothing more to say here.
             let _ = listener.await;
         }
+        if let Some(cluster) = &self.node.cluster {
+            cluster.release().await;
+        }
         drained
     }
 
-    /// Ends when a listener ends, which none does before the stop.
-    async fn ended(&mut self) {
-        let listeners = self.listeners.iter_mut();
-        let _ = futures::future::select_all(listeners).await;
+    /// Ends when a listener ends, which none does before the stop, or when this node must not go
+    /// on.
+    async fn ended(&mut self) -> StartError {
+        let listeners = futures::future::select_all(self.listeners.iter_mut());
+        let failed = async {
+            loop {
+                match self.companions.join_next().await {
+                    Some(Ok(Err(error))) => return error,
+                    Some(_) => {}
+                    None => std::future::pending().await,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            error = failed => error,
+            _ = listeners => StartError::Ended,
+        }
     }
 }
 
@@ -145,6 +167,12 @@ pub async fn start(
         shutdown,
         metrics: Arc::new(Metrics::default()),
     });
+    let mut companions = JoinSet::new();
+    if let Some(cluster) = &node.cluster {
+        cluster.claim().await?;
+        let running = cluster.clone();
+        companions.spawn(async move { running.run().await.map_err(StartError::from) });
+    }
     let mut listeners = vec![tokio::spawn(server::serve(Arc::clone(&node), listener))];
     if let Some(listener) = http_listener {
         listeners.push(tokio::spawn(http::serve(Arc::clone(&node), listener)));
@@ -152,10 +180,12 @@ pub async fn start(
     let reload = Arc::new(Notify::new());
     let files = node.config.security.tls.as_ref();
     let files = files.and_then(|tls| tls.files.clone());
-    let mut follower = JoinSet::new();
     if let Some((acceptor, files)) = node.tls.clone().zip(files) {
         let (host, asked) = (node.host.clone(), Arc::clone(&reload));
-        follower.spawn(tls_files::follow(files, acceptor, host, asked));
+        companions.spawn(async move {
+            tls_files::follow(files, acceptor, host, asked).await;
+            Ok(())
+        });
     }
     Ok(RunningFacade {
         node,
@@ -163,7 +193,7 @@ pub async fn start(
         http_addr,
         trigger,
         listeners,
-        _follower: follower,
+        companions,
         reload,
     })
 }
@@ -271,14 +301,11 @@ async fn run_until_signal(config: Config, embedded: Option<EmbedFn>) -> Result<(
     tracing::info!(listen = %facade.local_addr(), "queen-kafka serves");
     let name = loop {
         tokio::select! {
-            _ = terminate.recv() => break Some("SIGTERM"),
-            _ = interrupt.recv() => break Some("SIGINT"),
+            _ = terminate.recv() => break "SIGTERM",
+            _ = interrupt.recv() => break "SIGINT",
             _ = hangup.recv() => facade.reload(),
-            () = facade.ended() => break None,
+            error = facade.ended() => return Err(error),
         }
-    };
-    let Some(name) = name else {
-        return Err(StartError::Ended);
     };
     tracing::info!(signal = name, "queen-kafka stops");
     let stop = async {
@@ -327,7 +354,7 @@ fn announce(config: &Config) {
         tls = security.tls.is_some(),
         sasl = %security.sasl.map_or("none", Mechanism::as_str),
         forward_sni_host = security.forward_sni_host,
-        node_id = NodeId::SINGLE.0,
+        node_id = config.node.as_ref().map_or(NodeId::SINGLE, |node| node.id).0,
         cluster = %config.cluster,
         "queen-kafka starting"
     );

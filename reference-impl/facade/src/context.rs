@@ -13,27 +13,21 @@ use host::tls::Acceptor;
 use host::{Connect, Host, Monotonic, Secret};
 use kafka_protocol::protocol::StrBytes;
 
+pub use coordinator::cluster::NodeId;
+
 use crate::catalogue::Catalogue;
+use crate::cluster::{Broker, Cluster, View};
 use crate::config::{Config, HostPort};
 use crate::fetch::Fetching;
 use crate::floors::Floors;
 use crate::groups::Groups;
 use crate::metrics::Metrics;
-use crate::offsets::Offsets;
+use crate::offsets::{Fencing, Offsets};
 use crate::produce::{Overtaken, Produce};
 use crate::queen::{Client, Credential, Scope};
 use crate::room::{Budgets, Room};
 use crate::security::{Authentication, Identities};
 use crate::time_index::TimeIndex;
-
-/// A Kafka broker id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct NodeId(pub i32);
-
-impl NodeId {
-    /// The identity of a facade that is not in a cluster, and of nothing else.
-    pub const SINGLE: Self = Self(0);
-}
 
 /// What [`Node::new`] builds a node from.
 #[derive(Debug)]
@@ -93,6 +87,8 @@ pub struct Node {
     pub identities: Identities,
     /// TLS of the Kafka listener; `None` is plaintext.
     pub tls: Option<Acceptor>,
+    /// The other facades; `None` outside cluster mode.
+    pub cluster: Option<Cluster>,
 }
 
 impl Node {
@@ -108,11 +104,29 @@ impl Node {
             parts.config.default_partitions.get(),
             &parts.metrics.registry,
         );
-        let offsets = Offsets::new(
+        let cluster = parts.config.node.as_ref().map(|node| {
+            let credential = Credential {
+                bearer: parts.config.queen_token.clone(),
+                host: None,
+            };
+            Cluster::new(
+                &parts.host,
+                queen.clone(),
+                credential,
+                node,
+                &parts.config.cluster,
+                &parts.advertised,
+                &parts.metrics.registry,
+            )
+        });
+        let offsets = Offsets::over(
             &parts.host,
             queen.clone(),
             parts.shutdown.clone(),
             &parts.metrics.registry,
+            cluster
+                .clone()
+                .map(|cluster| Arc::new(cluster) as Arc<dyn Fencing>),
         );
         let groups = Groups::new(
             &parts.host,
@@ -144,7 +158,8 @@ impl Node {
             groups,
             host: parts.host,
             config: parts.config,
-            node_id: NodeId::SINGLE,
+            node_id: cluster.as_ref().map_or(NodeId::SINGLE, Cluster::id),
+            cluster,
             advertised: parts.advertised,
             upstream: parts.upstream,
             shutdown: parts.shutdown,
@@ -152,6 +167,21 @@ impl Node {
             budgets,
             unencodable: Sampler::default(),
         })
+    }
+
+    /// The nodes that clients are told of, as of now.
+    pub fn view(&self) -> View {
+        match &self.cluster {
+            Some(cluster) => cluster.view(),
+            None => View::new(
+                Broker {
+                    id: self.node_id,
+                    host: self.advertised.host.as_str().into(),
+                    port: self.advertised.port,
+                },
+                None,
+            ),
+        }
     }
 
     /// The cluster id that clients see.

@@ -5,6 +5,7 @@
 
 pub mod boot;
 pub mod catalogue;
+pub mod cluster;
 pub mod config;
 pub mod context;
 pub mod dispatch;

@@ -16,6 +16,7 @@ use crate::queen::kv::{Batch, Outcome, Readout, Scan};
 use crate::queen::{Client, Credential, Error, Repeat, Scope};
 
 mod commit;
+mod fence;
 mod keys;
 mod pace;
 mod queue;
@@ -27,6 +28,7 @@ mod tests;
 mod write;
 
 pub use commit::{Change, Commit, Receipt, Verdicts, WriteError};
+pub(crate) use fence::Fencing;
 pub use keys::{INDEX_PREFIX, MAX_METADATA_BYTES, OffsetKey, group_prefix, index_key};
 pub use read::{AllOffsets, Offset, ReadError};
 pub use rows::{IndexRow, OffsetRow};
@@ -107,14 +109,16 @@ pub struct Offsets {
 impl Offsets {
     /// Nothing queued over `client`. What is queued when the node drains is still written.
     pub fn new(host: &Host, client: Arc<Client>, shutdown: Shutdown, registry: &Registry) -> Self {
-        Self::over(host, client, shutdown, registry)
+        Self::over(host, client, shutdown, registry, None)
     }
 
+    /// Over `store`; in a cluster, every write is fenced.
     pub(crate) fn over(
         host: &Host,
         store: Arc<dyn Store>,
         shutdown: Shutdown,
         registry: &Registry,
+        fencing: Option<Arc<dyn Fencing>>,
     ) -> Self {
         let clock = Arc::clone(&host.clock);
         Self {
@@ -123,6 +127,7 @@ impl Offsets {
                 Arc::clone(&clock),
                 shutdown,
                 registry,
+                fencing,
             )),
             reader: Arc::new(read::Reader::new(
                 Arc::clone(&store),

@@ -428,6 +428,7 @@ impl ScriptedQueen {
             .cloned()
             .unwrap_or_default();
         let mut results = Vec::new();
+        let before = world.rows.clone();
         for (index, operation) in operations.iter().enumerate() {
             let op = operation["op"].as_str().unwrap_or_default();
             let key = operation["key"].as_str().unwrap_or_default().to_owned();
@@ -438,7 +439,15 @@ impl ScriptedQueen {
                     let lost = expected.is_some_and(|expected| held.as_ref().map_or(0, |row| row.1) != expected);
                     if lost {
                         let (value, version) = held.unwrap_or((Value::Null, 0));
-                        let reason = if expected == Some(0) { "exists" } else { "version" };
+                        let reason = match (expected, version) {
+                            (Some(0), _) => "exists",
+                            (_, 0) => "absent",
+                            _ => "version",
+                        };
+                        if operation["required"] == true {
+                            world.rows = before;
+                            return (200, json!({"ok": false, "reason": "kv_precondition", "failedIndex": index, "kvReason": reason, "version": version, "value": value}));
+                        }
                         json!({"index": index, "op": op, "applied": false, "reason": reason, "key": key, "value": value, "version": version})
                     } else {
                         world.versions += 1;

@@ -14,6 +14,11 @@ use host::Monotonic;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub i32);
 
+impl NodeId {
+    /// The identity of a node outside any cluster, and of nothing else.
+    pub const SINGLE: Self = Self(0);
+}
+
 /// The times of a cluster, the same on all its nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {

@@ -11,6 +11,7 @@ pub mod variables;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use coordinator::cluster::NodeId;
 use host::Secret;
 use host::tls::Identity;
 
@@ -84,6 +85,17 @@ pub struct GroupConfig {
     pub max_session_timeout: Duration,
 }
 
+/// A node of several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterConfig {
+    /// `QUEEN_KAFKA_NODE_ID`.
+    pub id: NodeId,
+    /// `QUEEN_KAFKA_CLUSTER_HEARTBEAT_MS`.
+    pub heartbeat: Duration,
+    /// `QUEEN_KAFKA_CLUSTER_TTL_MS`, at least three heartbeats.
+    pub ttl: Duration,
+}
+
 /// How SASL is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
@@ -151,8 +163,10 @@ pub struct Config {
     pub auto_create: bool,
     /// `QUEEN_KAFKA_ADMIN`: `false` refuses topic and group deletion and config writes.
     pub admin: bool,
-    /// The cluster id that clients see.
+    /// `QUEEN_KAFKA_CLUSTER`: the cluster id that clients see, and the registry's name.
     pub cluster: String,
+    /// Cluster mode; `None` is a single node.
+    pub node: Option<ClusterConfig>,
     /// Listener bounds.
     pub listener: ListenerConfig,
     /// TLS and SASL.
@@ -180,6 +194,7 @@ impl Config {
             auto_create: true,
             admin: true,
             cluster: "queen".to_owned(),
+            node: None,
             listener: ListenerConfig {
                 max_connections: 4096,
                 max_connections_per_ip: None,

@@ -6,13 +6,14 @@ use std::ffi::OsString;
 use std::fmt;
 use std::time::Duration;
 
+use coordinator::cluster::NodeId;
 use host::Secret;
 use tracing_subscriber::EnvFilter;
 
 use super::variables::{self as var, Kind, Status, Variable};
 use super::{
-    Config, GroupConfig, HostPort, ListenerConfig, LogConfig, Mechanism, PartitionCount, QueenUrl,
-    SecurityConfig, TlsConfig, TlsFiles,
+    ClusterConfig, Config, GroupConfig, HostPort, ListenerConfig, LogConfig, Mechanism,
+    PartitionCount, QueenUrl, SecurityConfig, TlsConfig, TlsFiles,
 };
 
 /// Variables by name, as the process got them.
@@ -99,7 +100,8 @@ impl Reader<'_> {
             default_partitions: PartitionCount(self.integer(&var::DEFAULT_PARTITIONS) as i32),
             auto_create: self.switch(&var::AUTO_CREATE),
             admin: self.switch(&var::ADMIN),
-            cluster: fallback.cluster,
+            node: self.node(),
+            cluster: self.text(&var::CLUSTER).unwrap_or(fallback.cluster),
             listener: self.listener(),
             security: self.security(),
             groups,
@@ -118,6 +120,16 @@ impl Reader<'_> {
             write_timeout: self.millis(&var::WRITE_TIMEOUT_MS),
             max_in_flight_bytes: self.size(&var::MAX_IN_FLIGHT_BYTES),
         }
+    }
+
+    fn node(&mut self) -> Option<ClusterConfig> {
+        self.text(&var::NODE_ID)?;
+        Some(ClusterConfig {
+            // The row's range is inside `i32`.
+            id: NodeId(self.integer(&var::NODE_ID) as i32),
+            heartbeat: self.millis(&var::CLUSTER_HEARTBEAT_MS),
+            ttl: self.millis(&var::CLUSTER_TTL_MS),
+        })
     }
 
     fn security(&mut self) -> SecurityConfig {
@@ -254,6 +266,9 @@ impl Reader<'_> {
     fn pairs(&mut self) {
         if self.integer(&var::TXN_MAX_BYTES) > self.integer(&var::TXN_MAX_STAGED_BYTES) {
             self.above(&var::TXN_MAX_BYTES, &var::TXN_MAX_STAGED_BYTES);
+        }
+        if let Some(name) = self.text(&var::CLUSTER) {
+            self.check(&var::CLUSTER, &name);
         }
         if self.text(&var::NODE_ID).is_none() {
             let clustered = [

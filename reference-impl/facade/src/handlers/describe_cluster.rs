@@ -21,7 +21,6 @@ const CONTROLLERS: i8 = 2;
 /// Answers a DescribeCluster request.
 #[expect(clippy::unused_async, reason = "the one signature of all handlers")]
 pub async fn handle(cx: &Context, request: DescribeClusterRequest) -> DescribeClusterResponse {
-    let node = BrokerId(cx.node.node_id.0);
     let answer = DescribeClusterResponse::default();
     match request.endpoint_type {
         BROKERS => {}
@@ -40,14 +39,16 @@ pub async fn handle(cx: &Context, request: DescribeClusterRequest) -> DescribeCl
                 )));
         }
     }
+    let view = cx.node.view();
+    let brokers = view.brokers().into_iter().map(|broker| {
+        DescribeClusterBroker::default()
+            .with_broker_id(BrokerId(broker.id.0))
+            .with_host(StrBytes::from_string(broker.host.to_string()))
+            .with_port(i32::from(broker.port))
+    });
     answer
         .with_endpoint_type(BROKERS)
         .with_cluster_id(StrBytes::from_string(cx.node.cluster_id().to_owned()))
-        .with_controller_id(node)
-        .with_brokers(vec![
-            DescribeClusterBroker::default()
-                .with_broker_id(node)
-                .with_host(StrBytes::from_string(cx.node.advertised.host.clone()))
-                .with_port(i32::from(cx.node.advertised.port)),
-        ])
+        .with_controller_id(BrokerId(view.controller().0))
+        .with_brokers(brokers.collect())
 }

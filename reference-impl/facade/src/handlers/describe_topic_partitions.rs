@@ -110,8 +110,9 @@ fn described(
     from: i32,
     to: i32,
 ) -> DescribeTopicPartitionsResponseTopic {
-    let node = BrokerId(cx.node.node_id.0);
+    let view = cx.node.view();
     let partition = |index| {
+        let node = BrokerId(view.leader(&topic.name, index).0);
         DescribeTopicPartitionsResponsePartition::default()
             .with_error_code(ErrorCode::None.code())
             .with_partition_index(index)

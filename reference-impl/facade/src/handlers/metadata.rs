@@ -1,6 +1,7 @@
 //! Metadata (key 3), versions 0–13.
 //!
-//! * One broker, this node, is leader, only replica and controller of everything; the leader epoch
+//! * The brokers are the live nodes. A partition's leader, which is its only replica, is who owns it
+//!   among them, and the controller is the lowest: alone, it is this node. The leader epoch
 //!   is unknown (−1).
 //! * Topics come from the catalogue, at most three seconds old. While Queen is away the last good
 //!   list answers, with Queen's throttle; a topic never seen is `LEADER_NOT_AVAILABLE`.
@@ -30,6 +31,7 @@ use kafka_wire::error_code::ErrorCode;
 use uuid::Uuid;
 
 use crate::catalogue::{Lookup, RecordState, Topic, View};
+use crate::cluster::View as Nodes;
 use crate::context::{Answer, Context, Reply};
 use crate::dispatch::CROWDED;
 use crate::topics::wire_name;
@@ -68,20 +70,22 @@ pub async fn handle(cx: &Context, request: MetadataRequest) -> Reply<MetadataRes
             && (cx.version < FIRST_WITH_CREATION_FLAG || request.allow_auto_topic_creation);
         look_up(cx, &asked, may_create).await
     };
-    let Some(topics) = build(cx, told).await else {
+    let nodes = cx.node.view();
+    let brokers = nodes.brokers().into_iter().map(|broker| {
+        MetadataResponseBroker::default()
+            .with_node_id(BrokerId(broker.id.0))
+            .with_host(StrBytes::from_string(broker.host.to_string()))
+            .with_port(i32::from(broker.port))
+    });
+    let Some(topics) = build(cx, &nodes, told).await else {
         return Reply::Now(Answer::Close(CROWDED));
     };
     let throttle = view.trouble.as_ref().map(upstream_errors::throttle);
     MetadataResponse::default()
         .with_throttle_time_ms(throttle.map_or(0, upstream_errors::throttle_ms))
-        .with_brokers(vec![
-            MetadataResponseBroker::default()
-                .with_node_id(node_id(cx))
-                .with_host(StrBytes::from_string(cx.node.advertised.host.clone()))
-                .with_port(i32::from(cx.node.advertised.port)),
-        ])
+        .with_brokers(brokers.collect())
         .with_cluster_id(Some(StrBytes::from_string(cx.node.cluster_id().to_owned())))
-        .with_controller_id(node_id(cx))
+        .with_controller_id(BrokerId(nodes.controller().0))
         .with_topics(topics)
         .into()
 }
@@ -93,7 +97,7 @@ enum Told {
 }
 
 /// The topics of the answer; `None` when there is no room for them.
-async fn build(cx: &Context, told: Vec<Told>) -> Option<Vec<MetadataResponseTopic>> {
+async fn build(cx: &Context, nodes: &Nodes, told: Vec<Told>) -> Option<Vec<MetadataResponseTopic>> {
     let partitions = told.iter().map(|told| match told {
         Told::Known(topic) => usize::try_from(topic.partitions).unwrap_or(0),
         Told::Refused(_) => 0,
@@ -101,11 +105,11 @@ async fn build(cx: &Context, told: Vec<Told>) -> Option<Vec<MetadataResponseTopi
     let partitions: usize = partitions.sum();
     let bytes = partitions * PARTITION_BYTES + told.len() * TOPIC_BYTES;
     cx.room.take(bytes).await.ok()?;
-    let node = node_id(cx);
+    let nodes = nodes.clone();
     let work = move || {
         told.into_iter()
             .map(|told| match told {
-                Told::Known(topic) => known(node, &topic),
+                Told::Known(topic) => known(&nodes, &topic),
                 Told::Refused(topic) => topic,
             })
             .collect()
@@ -115,10 +119,6 @@ async fn build(cx: &Context, told: Vec<Told>) -> Option<Vec<MetadataResponseTopi
     } else {
         work()
     })
-}
-
-fn node_id(cx: &Context) -> BrokerId {
-    BrokerId(cx.node.node_id.0)
 }
 
 async fn list_all(cx: &Context) -> (View, Vec<Told>) {
@@ -240,8 +240,9 @@ fn refused(asked: &Asked<'_>, code: ErrorCode) -> MetadataResponseTopic {
     }
 }
 
-fn known(node: BrokerId, topic: &Topic) -> MetadataResponseTopic {
+fn known(nodes: &Nodes, topic: &Topic) -> MetadataResponseTopic {
     let partition = |index| {
+        let node = BrokerId(nodes.leader(&topic.name, index).0);
         MetadataResponsePartition::default()
             .with_partition_index(index)
             .with_leader_id(node)

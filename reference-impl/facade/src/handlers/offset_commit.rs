@@ -118,7 +118,8 @@ pub(super) fn write_code(cx: &Context, name: &GroupName, error: &WriteError) -> 
         tracing::warn!(group = ?name.id, %error, suppressed, "offsets were not written");
     }
     match error {
-        WriteError::Busy => ErrorCode::CoordinatorNotAvailable,
+        WriteError::Busy | WriteError::Contended => ErrorCode::CoordinatorNotAvailable,
+        WriteError::NotOwner => ErrorCode::NotCoordinator,
         WriteError::NotApplied => ErrorCode::UnknownServerError,
         WriteError::Queen(error) => upstream_errors::answer(Api::Group, cx.version, error).code,
     }

@@ -40,6 +40,12 @@ pub enum WriteError {
     /// The call with it failed; the row may have been changed when that is not known.
     #[error(transparent)]
     Queen(#[from] Error),
+    /// Another node owns the group.
+    #[error("another node coordinates the group")]
+    NotOwner,
+    /// This node owns the group, and another wrote its fence twice meanwhile.
+    #[error("another node wrote the group's fence meanwhile")]
+    Contended,
     /// Queen did not apply a write that has no condition.
     #[error("Queen did not apply an unconditional write")]
     NotApplied,

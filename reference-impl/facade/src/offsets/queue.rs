@@ -6,9 +6,10 @@ use std::sync::Arc;
 use indexmap::{IndexMap, IndexSet};
 
 use super::commit::{Change, Commit, Reply};
+use super::fence::{FenceRow, Fences, fence_key};
 use super::keys::{OffsetKey, index_key};
 use super::rows::IndexRow;
-use crate::queen::kv::{Batch, Expect, MAX_OPERATIONS, OnLoss};
+use crate::queen::kv::{Batch, Expect, Expiry, MAX_OPERATIONS, OnLoss};
 use crate::queen::{Credential, Error};
 
 /// Writes that may wait in one scope; more are refused.
@@ -27,6 +28,8 @@ pub(super) struct Queue {
     /// Whether a task writes what waits.
     pub(super) running: bool,
     indexed: IndexSet<Arc<str>>,
+    /// In a cluster only.
+    pub(super) fences: Option<Fences>,
 }
 
 #[derive(Debug)]
@@ -43,6 +46,7 @@ struct Job {
 /// One row of a call and who waits for it.
 #[derive(Debug)]
 pub(super) struct Entry {
+    pub(super) group: Arc<str>,
     pub(super) write: Write,
     pub(super) waiting: Vec<(Arc<Reply>, usize)>,
 }
@@ -50,7 +54,9 @@ pub(super) struct Entry {
 #[derive(Debug)]
 pub(super) enum Write {
     Offset(Change),
-    Index(IndexRow, Arc<str>),
+    Index(IndexRow),
+    /// Rolls the call back when it is lost.
+    Fence(FenceRow),
 }
 
 /// What goes into one call.
@@ -61,6 +67,14 @@ pub(super) struct Gathered {
 }
 
 impl Queue {
+    /// Nothing waits; in a cluster, everything is written behind `fences`.
+    pub(super) fn new(fences: Option<Fences>) -> Self {
+        Self {
+            fences,
+            ..Self::default()
+        }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
@@ -125,6 +139,15 @@ impl Queue {
 
     /// Moves the changes of `job` into `entries`; false when they are full before its end.
     fn take(&mut self, job: &mut Job, entries: &mut IndexMap<String, Entry>, now_ms: i64) -> bool {
+        // Room for the fence, the index row and at least one offset.
+        if entries.len() + 3 > MAX_OPERATIONS {
+            return false;
+        }
+        if let Some(fences) = &self.fences {
+            let key = fence_key(&job.group);
+            let fence = || Entry::of(&job.group, Write::Fence(fences.row(now_ms)));
+            entries.entry(key).or_insert_with(fence);
+        }
         let puts = job
             .changes
             .as_slice()
@@ -133,17 +156,11 @@ impl Queue {
         if puts && !self.indexed.contains(&job.group) {
             let key = index_key(&job.group);
             if !entries.contains_key(&key) {
-                // Room for the index row and at least one offset.
-                if entries.len() + 2 > MAX_OPERATIONS {
-                    return false;
-                }
                 let row = IndexRow {
                     pt: job.protocol_type.as_ref().to_owned(),
                     ts: now_ms,
                 };
-                let write = Write::Index(row, Arc::clone(&job.group));
-                let waiting = Vec::new();
-                entries.insert(key, Entry { write, waiting });
+                entries.insert(key, Entry::of(&job.group, Write::Index(row)));
             }
         }
         while let Some(next) = job.changes.as_slice().first() {
@@ -157,10 +174,9 @@ impl Queue {
             self.bytes -= cost_of(&key, &change);
             let waiter = (Arc::clone(&job.reply), job.taken);
             job.taken += 1;
-            let entry = entries.entry(key.into_string()).or_insert_with(|| Entry {
-                write: Write::Offset(Change::Delete),
-                waiting: Vec::new(),
-            });
+            let entry = entries
+                .entry(key.into_string())
+                .or_insert_with(|| Entry::of(&job.group, Write::Offset(Change::Delete)));
             entry.write = Write::Offset(change);
             entry.waiting.push(waiter);
         }
@@ -168,14 +184,59 @@ impl Queue {
     }
 }
 
+impl Entry {
+    /// One that nobody waits for yet.
+    fn of(group: &Arc<str>, write: Write) -> Self {
+        Self {
+            group: Arc::clone(group),
+            write,
+            waiting: Vec::new(),
+        }
+    }
+}
+
+/// Takes the second half of a call's rows out of it. Each half has the fences of its groups.
+pub(super) fn halve(entries: &mut IndexMap<String, Entry>) -> IndexMap<String, Entry> {
+    let rest = entries.split_off(entries.len() / 2);
+    let groups: BTreeSet<&Arc<str>> = rest.values().map(|entry| &entry.group).collect();
+    let fences: Vec<(String, Entry)> = groups
+        .into_iter()
+        .filter_map(|group| {
+            let key = fence_key(group);
+            let Write::Fence(row) = &entries.get(&key)?.write else {
+                return None;
+            };
+            Some((key, Entry::of(group, Write::Fence(row.clone()))))
+        })
+        .collect();
+    let mut second: IndexMap<String, Entry> = fences.into_iter().collect();
+    second.extend(rest);
+    second
+}
+
+/// How many of these rows somebody waits for.
+pub(super) fn asked(entries: &IndexMap<String, Entry>) -> usize {
+    entries
+        .values()
+        .filter(|entry| !entry.waiting.is_empty())
+        .count()
+}
+
 /// The call that writes these rows.
-pub(super) fn batch(entries: &IndexMap<String, Entry>) -> Result<Batch, Error> {
+pub(super) fn batch(
+    entries: &IndexMap<String, Entry>,
+    fences: Option<&Fences>,
+) -> Result<Batch, Error> {
     let mut batch = Batch::new();
     for (key, entry) in entries {
         let added = match &entry.write {
             Write::Offset(Change::Put(row)) => batch.put_forever(key, row),
             Write::Offset(Change::Delete) => batch.delete(key, Expect::Any, OnLoss::Skip),
-            Write::Index(row, _) => batch.put_forever(key, row),
+            Write::Index(row) => batch.put_forever(key, row),
+            Write::Fence(row) => {
+                let expect = fences.map_or(Expect::Any, |fences| fences.expect(&entry.group));
+                batch.put(key, row, Expiry::Forever, expect, OnLoss::RollBack)
+            }
         };
         added.map_err(|_| Error::Unsendable("an offset row that Queen would refuse"))?;
     }

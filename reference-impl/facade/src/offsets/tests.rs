@@ -9,6 +9,8 @@ use host::shutdown::{Trigger, shutdown};
 use rstest::rstest;
 use serde_json::{Value, json};
 
+mod fenced;
+
 use super::*;
 use crate::queen::kv::{MAX_KEYS, MAX_OPERATIONS};
 use crate::queen::{Class, Credential, Scope};
@@ -566,7 +568,13 @@ impl Store for Unreadable {
 async fn what_queen_left_unread_is_not_absent() {
     let host = test_host();
     let (_stop, shutdown) = shutdown();
-    let offsets = Offsets::over(&host, Arc::new(Unreadable), shutdown, &Registry::default());
+    let offsets = Offsets::over(
+        &host,
+        Arc::new(Unreadable),
+        shutdown,
+        &Registry::default(),
+        None,
+    );
     let read = offsets.read(&tenant("token"), vec![key("g", "t", 0)]).await;
     assert_eq!(read.unwrap(), [Offset::Unread]);
     assert!(offsets.read_all(&tenant("token"), "g").await.unwrap().cut);

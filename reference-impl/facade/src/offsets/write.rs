@@ -6,7 +6,7 @@
 //! credential's writes: those of another wait for the next call, and so does everything of a group
 //! behind them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -17,8 +17,9 @@ use indexmap::IndexMap;
 
 use super::Store;
 use super::commit::{Change, Commit, Receipt, WriteError};
+use super::fence::{Fences, Fencing, Lost};
 use super::pace::Pace;
-use super::queue::{Entry, Gathered, Queue, Write, batch};
+use super::queue::{Entry, Gathered, Queue, Write, asked, batch, halve};
 use crate::queen::kv::{OpResult, Outcome};
 use crate::queen::{Class, Scope};
 
@@ -35,6 +36,7 @@ pub(super) struct Writer {
     clock: Arc<dyn Clock>,
     shutdown: Shutdown,
     lanes: Mutex<BTreeMap<Scope, Arc<Lane>>>,
+    fencing: Option<Arc<dyn Fencing>>,
     metrics: Metrics,
 }
 
@@ -58,8 +60,10 @@ impl Writer {
         clock: Arc<dyn Clock>,
         shutdown: Shutdown,
         registry: &Registry,
+        fencing: Option<Arc<dyn Fencing>>,
     ) -> Self {
         Self {
+            fencing,
             store,
             clock,
             shutdown,
@@ -125,7 +129,7 @@ impl Writer {
         let lane = lanes.entry(scope.clone()).or_insert_with(|| {
             Arc::new(Lane {
                 pace: Pace::new(CALL_INTERVAL, CALL_BURST),
-                queue: Mutex::default(),
+                queue: Mutex::new(Queue::new(self.fencing.clone().map(Fences::new))),
             })
         });
         Arc::clone(lane)
@@ -150,13 +154,16 @@ impl Writer {
     }
 
     /// Writes one call's worth. A call refused for what is in it is halved until only the offender
-    /// hears of it: each row stands alone.
+    /// hears of it: each row stands alone. A call that lost a fence is repeated, without the rows of
+    /// that group when the group is another node's.
     async fn write(&self, lane: &Lane, gathered: Gathered) {
         let credential = gathered.credential;
         let mut parts = vec![gathered.entries];
+        let mut contended: BTreeSet<Arc<str>> = BTreeSet::new();
         while let Some(mut entries) = parts.pop() {
             self.metrics.calls.inc();
-            let outcome = match batch(&entries) {
+            let built = batch(&entries, lane.lock().fences.as_ref());
+            let outcome = match built {
                 Ok(batch) => self.store.run(&credential, &batch).await,
                 Err(error) => Err(error),
             };
@@ -164,18 +171,49 @@ impl Writer {
                 Ok(Outcome::Done(results)) => {
                     let mut results = results.into_iter();
                     lane.settle(entries, |entry| match (&entry.write, results.next()) {
+                        (Write::Fence(_), Some(OpResult::Applied(version))) => {
+                            if let Some(fences) = &mut lane.lock().fences {
+                                fences.hold(&entry.group, version);
+                            }
+                            Ok(())
+                        }
                         (_, Some(OpResult::Applied(_)))
                         | (Write::Offset(Change::Delete), Some(OpResult::Lost(..))) => Ok(()),
                         _ => Err(WriteError::NotApplied),
                     });
                 }
-                Ok(Outcome::Precondition(_)) => {
-                    lane.settle(entries, |_| Err(WriteError::NotApplied));
+                Ok(Outcome::Precondition(lost)) => {
+                    let fence = lost.operation.and_then(|at| entries.get_index(at));
+                    let Some((_, fence)) = fence else {
+                        lane.settle(entries, |_| Err(WriteError::NotApplied));
+                        continue;
+                    };
+                    let group = Arc::clone(&fence.group);
+                    let again = !contended.insert(Arc::clone(&group));
+                    let verdict = match &mut lane.lock().fences {
+                        Some(fences) => fences.lost(&group, &lost.winner, again),
+                        None => Lost::Contended,
+                    };
+                    let error = match verdict {
+                        Lost::Again => None,
+                        Lost::Theirs => Some(WriteError::NotOwner),
+                        Lost::Contended => Some(WriteError::Contended),
+                    };
+                    if let Some(error) = error {
+                        let of_group = |entry: &Entry| entry.group == group;
+                        let (refused, rest) =
+                            entries.into_iter().partition(|(_, entry)| of_group(entry));
+                        lane.settle(refused, |_| Err(error.clone()));
+                        entries = rest;
+                    }
+                    if !entries.is_empty() {
+                        parts.push(entries);
+                    }
                 }
                 Err(error) => {
                     let blames_content = matches!(error.class(), Class::Rejected | Class::TooLarge);
-                    if blames_content && entries.len() > 1 {
-                        let second = entries.split_off(entries.len() / 2);
+                    if blames_content && asked(&entries) > 1 {
+                        let second = halve(&mut entries);
                         parts.extend([second, entries]);
                         continue;
                     }
@@ -206,8 +244,8 @@ impl Lane {
             for (reply, slot) in entry.waiting {
                 reply.judge(slot, verdict.clone());
             }
-            if let (Write::Index(_, group), Ok(())) = (entry.write, verdict) {
-                self.lock().indexed(group);
+            if let (Write::Index(_), Ok(())) = (entry.write, verdict) {
+                self.lock().indexed(entry.group);
             }
         }
     }
