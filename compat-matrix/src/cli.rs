@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::bench::SERVE_QUEEN;
 use crate::docs;
-use crate::drivers::{Catalogue, CatalogueError};
+use crate::drivers::{Catalogue, CatalogueError, EVERY};
 use crate::expectations::matches;
 use crate::spec::{Spec, WIRE};
 use crate::target::Kind;
@@ -23,6 +23,9 @@ const ALL_EXPECTED: u8 = 0;
 const UNEXPECTED: u8 = 1;
 /// The command makes no sense.
 const USAGE: u8 = 2;
+
+/// The word for checks of [`readme`](crate::readme) on the command line.
+const README: &str = "readme";
 
 /// Real Kafka clients and raw wire probes against any Kafka endpoint, ending in a report.
 #[derive(Debug, Parser)]
@@ -133,14 +136,16 @@ impl Selection {
             .client
             .iter()
             .map(String::as_str)
-            .filter(|name| *name != WIRE)
+            .filter(|name| ![WIRE, README].contains(name))
             .collect();
         Catalogue::built_in()?.choose(&names)
     }
 
-    /// Whether checks that speak the protocol by themselves are asked for.
-    fn takes_wire(&self) -> bool {
-        self.client.iter().any(|name| name == WIRE)
+    /// Whether checks that are no driver's are asked for: [`WIRE`] or [`README`].
+    fn names(&self, name: &str) -> bool {
+        self.client
+            .iter()
+            .any(|asked| asked == name || asked == EVERY)
     }
 
     fn takes(&self, spec: &Spec) -> bool {
@@ -212,7 +217,7 @@ mod tests {
     use clap::{CommandFactory as _, Parser as _};
     use rstest::rstest;
 
-    use super::{Arguments, Command};
+    use super::{Arguments, Command, WIRE};
     use crate::target::Kind;
 
     #[test]
@@ -241,6 +246,7 @@ mod tests {
     #[rstest]
     #[case(&[], true, Ok("librdkafka"))]
     #[case(&["--client", "wire"], true, Ok(""))]
+    #[case(&["--client", "readme,wire"], true, Ok(""))]
     #[case(&["--client", "librdkafka"], false, Ok("librdkafka"))]
     #[case(&["--client", "wire,nobody"], true, Err("no client is called nobody"))]
     fn clients(
@@ -250,7 +256,7 @@ mod tests {
     ) {
         let parsed = Arguments::try_parse_from(["compat-matrix"].iter().chain(arguments)).unwrap();
         let selection = parsed.run.selection;
-        assert_eq!(selection.takes_wire(), wire);
+        assert_eq!(selection.names(WIRE), wire);
         match (selection.clients(), expected) {
             (Ok(clients), Ok(ids)) => {
                 assert_eq!(clients.ids().collect::<Vec<_>>().join(","), ids);

@@ -1,7 +1,7 @@
 //! Real clients and raw wire probes against any Kafka endpoint.
 //!
 //! A check starts as a [`spec::Spec`] (from [`probes`], [`bad_input`],
-//! [`scenarios`] or [`aftermath`]), runs with a
+//! [`scenarios`], [`readme`] or [`aftermath`]), runs with a
 //! [`cx::Cx`] against a [`target::Target`], is judged by the target's [`expectations`], and ends as a
 //! `reports::Check`. Checks reach the facade over its port alone, like any other broker. It is linked
 //! for its constants and to be the node that `main` turns this program into.
@@ -16,6 +16,7 @@ pub mod drivers;
 pub mod expectations;
 pub mod probes;
 pub mod progress;
+pub mod readme;
 pub mod relay;
 pub mod runner;
 pub mod scenarios;

@@ -106,6 +106,13 @@ impl Spec {
         self
     }
 
+    /// Adds to the time-out.
+    #[must_use]
+    pub fn with_more_time(mut self, time: Duration) -> Self {
+        self.time_out += time;
+        self
+    }
+
     /// Starts the check. The runner adds the time-out and catches panics.
     pub fn start(&self, cx: Cx) -> BoxFuture<'static, Verdict> {
         (self.run)(cx)

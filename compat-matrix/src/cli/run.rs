@@ -7,14 +7,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use reports::{Check, Run, Window};
 use tokio::time::Instant;
 
-use super::{ALL_EXPECTED, RunArguments, Selection, UNEXPECTED, usage};
+use super::{ALL_EXPECTED, README, RunArguments, Selection, UNEXPECTED, usage};
 use crate::cx::Cx;
 use crate::drivers::Client;
 use crate::expectations::Expectations;
 use crate::progress::Progress;
-use crate::spec::{Spec, Stop};
+use crate::spec::{Spec, Stop, WIRE};
 use crate::target::{Kind, Target};
-use crate::{aftermath, bad_input, probes, runner, scenarios, wire};
+use crate::{aftermath, bad_input, probes, readme, runner, scenarios, wire};
 
 pub(super) async fn run(arguments: RunArguments) -> u8 {
     let kind = match arguments.selection.kind() {
@@ -79,13 +79,16 @@ pub(super) fn select(
     clients: &[Client],
     advertised: &[Window],
 ) -> Vec<Spec> {
-    let wire = selection.takes_wire();
+    let wire = selection.names(WIRE);
     let mut specs = Vec::new();
     if wire {
         specs.extend(probes::specs(advertised));
         specs.extend(bad_input::specs());
     }
     specs.extend(scenarios::specs(clients));
+    if selection.names(README) {
+        specs.extend(readme::specs());
+    }
     if wire {
         specs.extend(aftermath::specs());
     }

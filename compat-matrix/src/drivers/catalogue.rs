@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde::Deserialize;
@@ -15,7 +16,7 @@ const VERSIONS: &str = include_str!("../../drivers/versions.toml");
 /// The folder of built drivers, when it is not [`default_home`].
 const HOME_VARIABLE: &str = "KASTELLAN_DRIVERS";
 /// The command line's word for every client.
-const EVERY: &str = "all";
+pub const EVERY: &str = "all";
 /// Drivers that are started at once to see whether they work.
 const PROBED_AT_ONCE: usize = 4;
 
@@ -28,6 +29,15 @@ pub struct Client {
     pub label: String,
     /// The driver, or why there is none here.
     pub driver: Result<Arc<dyn Driver>, String>,
+}
+
+impl Client {
+    /// What starting it may cost a check.
+    pub fn starts_within(&self) -> Duration {
+        self.driver
+            .as_ref()
+            .map_or(Duration::ZERO, |driver| driver.starts_within())
+    }
 }
 
 /// All clients that are known.

@@ -12,10 +12,11 @@ mod shared_files;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 
-pub use self::catalogue::{Catalogue, CatalogueError, Client};
+pub use self::catalogue::{Catalogue, CatalogueError, Client, EVERY};
 use self::protocol::{Begin, Capabilities, Op};
 use crate::spec::Stop;
 
@@ -23,6 +24,11 @@ use crate::spec::Stop;
 pub trait Driver: fmt::Debug + Send + Sync {
     /// What it can express.
     fn can(&self) -> &Capabilities;
+
+    /// What starting may cost a check before it is about the server.
+    fn starts_within(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// A new session. Its clients connect when an operation needs them.
     ///

@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::protocol::{Answer, Begin, Capabilities, Control, Hello, Op, PROTOCOL};
@@ -28,8 +29,12 @@ const BOUNDS_WITHIN: Duration = Duration::from_secs(20);
 const ANSWER_WITHIN: Duration = Duration::from_secs(45);
 /// The longest line that is read: the 100,000 records of the largest poll.
 const MAX_LINE_BYTES: u64 = 256 * 1024 * 1024;
-/// Processes that wait for the next session.
-const KEPT_IDLE: usize = 6;
+/// Processes that wait for the next session: about as many as checks at once have sessions.
+const KEPT_IDLE: usize = 24;
+/// Processes of all drivers that start at once. More of them take all processors from the checks that
+/// run, and none is ready any sooner.
+const STARTING_AT_ONCE: usize = 2;
+static STARTING: Semaphore = Semaphore::const_new(STARTING_AT_ONCE);
 
 /// A program that speaks the protocol.
 #[derive(Debug)]
@@ -77,6 +82,10 @@ impl Driver for ProcessDriver {
         &self.can
     }
 
+    fn starts_within(&self) -> Duration {
+        HELLO_WITHIN
+    }
+
     fn open(&self, begin: Begin) -> BoxFuture<'_, Result<Box<dyn Session>, Stop>> {
         async move {
             let idle = lock(&self.idle).pop();
@@ -106,6 +115,10 @@ fn lock(pool: &Pool) -> std::sync::MutexGuard<'_, Vec<Process>> {
 }
 
 async fn greet(launch: &Launch) -> Result<(Process, Hello), String> {
+    let _turn = STARTING
+        .acquire()
+        .await
+        .map_err(|error| error.to_string())?;
     let mut process = Process::spawn(launch)
         .map_err(|error| format!("{} does not start: {error}", launch.program.display()))?;
     let hello = process

@@ -28,6 +28,8 @@ pub(super) struct Client {
     relay: Relay,
     can: Capabilities,
     client_id: String,
+    /// Time for delivery reports; a scenario that makes delivery hard gives more.
+    pub(super) delivery_ms: u64,
     /// What polls have brought since the last [`Client::take_records`].
     records: Vec<Incoming>,
     /// Rebalances, commit answers and errors, oldest first.
@@ -61,6 +63,7 @@ impl Client {
             relay,
             can: driver.can().clone(),
             client_id,
+            delivery_ms: DELIVERY_MS,
             records: Vec::new(),
             events: Vec::new(),
         })
@@ -118,7 +121,7 @@ impl Client {
     ) -> Result<Vec<(i32, i64)>, Stop> {
         let op = Op::Produce {
             records,
-            timeout_ms: DELIVERY_MS,
+            timeout_ms: self.delivery_ms,
         };
         all_delivered(self.call(&op).await?)
     }
@@ -149,7 +152,7 @@ impl Client {
             first,
             count,
             value_bytes,
-            timeout_ms: DELIVERY_MS,
+            timeout_ms: self.delivery_ms,
         })
         .await
     }

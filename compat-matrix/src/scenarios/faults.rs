@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use kafka_wire::ApiKey;
+use tokio::time::Instant;
 
 use super::client::{Client, from_start, number};
 use super::{Env, Scenario};
@@ -64,18 +65,23 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     ]
 }
 
-/// Reads `topic` from its start until it is silent and says how often each number is there.
+/// Reads `topic` from its start until `sent` different numbers came and then nothing for a while, and
+/// says how often each number is there.
 async fn count(
     reader: &mut Client,
     topic: &str,
     partitions: i32,
+    sent: u64,
 ) -> Result<BTreeMap<u64, usize>, crate::spec::Stop> {
     reader.reader(from_start(topic, partitions)).await?;
     let mut times = BTreeMap::new();
+    let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        reader.pump(2_000, 50_000).await?;
+        reader.pump(1_500, 50_000).await?;
         let records = reader.take_records();
-        if records.is_empty() {
+        // A client that has just been started is silent, too.
+        let complete = times.len() as u64 >= sent || Instant::now() > deadline;
+        if records.is_empty() && complete {
             return Ok(times);
         }
         for record in &records {
@@ -120,7 +126,7 @@ async fn killed_under_load(env: Env) -> Verdict {
         sent?;
     }
     let mut reader = env.client_of(&node).await?;
-    let times = count(&mut reader, "load", 2).await?;
+    let times = count(&mut reader, "load", 2, PER_ROUND * ROUNDS).await?;
     each_once(&times, PER_ROUND * ROUNDS)
 }
 
@@ -149,7 +155,7 @@ async fn durable_restart(env: Env) -> Verdict {
     node.kill().await?;
     node.start().await?;
     let mut client = env.client_of(&node).await?;
-    let times = count(&mut client, "kept", 1).await?;
+    let times = count(&mut client, "kept", 1, 1_000).await?;
     each_once(&times, 1_000)?;
     let mut group = env.client_of(&node).await?;
     group
@@ -219,6 +225,6 @@ async fn stalled_server(env: Env) -> Verdict {
     stalled?;
     sent?;
     let mut reader = env.client_of(&node).await?;
-    let times = count(&mut reader, "stalled", 1).await?;
+    let times = count(&mut reader, "stalled", 1, 5_100).await?;
     each_once(&times, 5_100)
 }

@@ -98,6 +98,7 @@ impl Scenario {
 
     fn with(self, client: &drivers::Client) -> Spec {
         let driver = client.driver.clone();
+        let within = self.within + client.starts_within();
         let run = self.run;
         Spec::new(
             format!("scenario/{}/{}", client.id, self.name),
@@ -114,7 +115,7 @@ impl Scenario {
         .apis(self.apis.iter().copied())
         .kips(self.kips.iter().copied())
         .lane(self.lane)
-        .within(self.within)
+        .within(within)
     }
 }
 

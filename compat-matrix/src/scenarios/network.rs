@@ -17,6 +17,9 @@ const PRODUCE: &[ApiKey] = &[ApiKey::INIT_PRODUCER_ID, ApiKey::PRODUCE, ApiKey::
 /// How long a client waits for an answer, where the scenario is about waiting.
 const PATIENCE_MS: u32 = 1_000;
 
+/// Time for delivery: some clients ask for metadata after each failure, and do it every five seconds.
+const DELIVERY_MS: u64 = 45_000;
+
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![
         Scenario::new(
@@ -29,7 +32,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             },
         )
         .kips(&[98, 360])
-        .within(40),
+        .within(80),
         Scenario::new(
             "network-produce-requests-cut",
             "A Produce that breaks off in its middle stores nothing, and its retry stores it once",
@@ -43,7 +46,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             },
         )
         .kips(&[98])
-        .within(40),
+        .within(80),
         Scenario::new(
             "network-produce-answers-late",
             "Answers that come after the client gave up make it repeat what is stored, and it stays once",
@@ -58,7 +61,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             },
         )
         .kips(&[98])
-        .within(40),
+        .within(80),
         Scenario::new(
             "network-produce-half-open",
             "A connection that goes dead without a word is given up, and nothing is lost or doubled",
@@ -72,7 +75,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             },
         )
         .kips(&[98])
-        .within(40),
+        .within(80),
         Scenario::new(
             "network-fetch-answers-cut",
             "Answers of Fetch that break off anywhere cost a reader nothing but time",
@@ -128,6 +131,7 @@ async fn produced(env: Env, rules: Vec<Rule>, settings: &[Setting]) -> Verdict {
     ];
     all.extend_from_slice(settings);
     client.producer(&all).await?;
+    client.delivery_ms = DELIVERY_MS;
     for rule in rules {
         client.relay().add(rule);
     }

@@ -14,7 +14,7 @@ use super::groups::settle;
 use crate::cx::Cx;
 use crate::drivers::protocol::{Assignor, Codec, Setting};
 use crate::drivers::{self, Driver};
-use crate::spec::{Spec, Stop, Verdict, ensure, expect_eq};
+use crate::spec::{DEFAULT_TIME_OUT, Spec, Stop, Verdict, ensure, expect_eq};
 
 /// Codecs take turns, so that over all pairs each client writes and reads each of them.
 const CODECS: [Codec; 5] = [
@@ -52,7 +52,7 @@ pub(super) fn specs(clients: &[drivers::Client]) -> Vec<Spec> {
                         share_a_group,
                     )
                     .apis([ApiKey::JOIN_GROUP, ApiKey::SYNC_GROUP])
-                    .within(Duration::from_secs(60)),
+                    .with_more_time(Duration::from_secs(40)),
                 );
             }
         }
@@ -83,6 +83,7 @@ where
         let id = client.id.clone();
         client.driver.clone().map_err(|why| format!("{id}: {why}"))
     };
+    let within = DEFAULT_TIME_OUT + first.starts_within() + second.starts_within();
     let drivers = of(first).and_then(|first| Ok((first, of(second)?)));
     Spec::new(id, title, first.label.clone(), move |cx| match &drivers {
         Ok((first, second)) => run(Pair {
@@ -93,6 +94,7 @@ where
         .boxed(),
         Err(why) => std::future::ready(Err(Stop::Unable(why.clone()))).boxed(),
     })
+    .within(within)
 }
 
 impl Pair {
