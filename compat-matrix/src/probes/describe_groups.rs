@@ -4,6 +4,7 @@ use kafka_wire::{ApiKey, ErrorCode};
 use serde_json::json;
 
 use super::case::{Api, Case};
+use super::consumer_group_heartbeat::joining;
 
 pub(super) fn api() -> Api {
     Api {
@@ -69,6 +70,28 @@ pub(super) fn api() -> Api {
                 },
             )
             .kips(&[1043]),
+            Case::new(
+                "consumer-protocol",
+                "shows nothing of a group of the consumer protocol",
+                |p| async move {
+                    let (topic, group) = (p.topic(1).await?, p.group().await?);
+                    p.stage(
+                        ApiKey::CONSUMER_GROUP_HEARTBEAT,
+                        joining(&group, "a", &[&topic.name]),
+                    )
+                    .await?
+                    .is(json!({"ErrorCode": "NONE"}))?;
+                    let code = if p.version < 6 {
+                        "NONE"
+                    } else {
+                        "GROUP_ID_NOT_FOUND"
+                    };
+                    p.ask(json!({"Groups": [group]})).await?.is(json!({"Groups": [{
+                        "ErrorCode": code, "GroupId": group, "GroupState": "Dead", "Members": [],
+                    }]}))
+                },
+            )
+            .kips(&[848, 1043]),
             Case::new(
                 "none",
                 "answers an empty list with an empty list",

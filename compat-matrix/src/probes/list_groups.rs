@@ -4,6 +4,7 @@ use kafka_wire::{ApiKey, ErrorCode};
 use serde_json::json;
 
 use super::case::{Api, Case};
+use super::consumer_group_heartbeat::joining;
 use crate::spec::Stop;
 
 pub(super) fn api() -> Api {
@@ -47,6 +48,26 @@ pub(super) fn api() -> Api {
                     "Groups": {"<each>": {"GroupType": "classic"}, "<some>": {"GroupId": member.group}},
                 }))
             })
+            .from(5)
+            .kips(&[848]),
+            Case::new(
+                "consumer-type",
+                "lists a group of the consumer protocol by its type and state",
+                |p| async move {
+                    let (topic, group) = (p.topic(1).await?, p.group().await?);
+                    p.stage(
+                        ApiKey::CONSUMER_GROUP_HEARTBEAT,
+                        joining(&group, "a", &[&topic.name]),
+                    )
+                    .await?
+                    .is(json!({"ErrorCode": "NONE"}))?;
+                    p.ask(json!({"TypesFilter": ["consumer"]})).await?.is(json!({
+                        "Groups": {"<each>": {"GroupType": "consumer"}, "<some>": {
+                            "GroupId": group, "ProtocolType": "consumer",
+                        }},
+                    }))
+                },
+            )
             .from(5)
             .kips(&[848]),
         ],

@@ -15,6 +15,8 @@ mod probe;
 mod stage;
 
 mod configs;
+mod consumer_group_describe;
+mod consumer_group_heartbeat;
 
 mod acls;
 
@@ -69,6 +71,8 @@ pub fn apis() -> Vec<Api> {
         acls::delete(),
         alter_configs::api(),
         api_versions::api(),
+        consumer_group_describe::api(),
+        consumer_group_heartbeat::api(),
         create_partitions::api(),
         create_topics::api(),
         delete_groups::api(),

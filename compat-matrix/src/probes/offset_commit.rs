@@ -4,6 +4,7 @@ use kafka_wire::{ApiKey, ErrorCode};
 use serde_json::{Value as Json, json};
 
 use super::case::{Api, Case};
+use super::consumer_group_heartbeat::joining;
 use super::stage::{Member, Topic};
 
 /// Kafka's `offset.metadata.max.bytes`.
@@ -162,6 +163,39 @@ fn cases() -> Vec<Case> {
                     .is(one("UNKNOWN_MEMBER_ID"))
             },
         ),
+        Case::new(
+            "member-epoch",
+            "keeps the offset of a member of the consumer protocol at its epoch only",
+            |p| async move {
+                let (topic, group) = (p.topic(1).await?, p.group().await?);
+                let joined = p
+                    .stage(
+                        ApiKey::CONSUMER_GROUP_HEARTBEAT,
+                        joining(&group, "a", &[&topic.name]),
+                    )
+                    .await?;
+                let member = Member {
+                    group,
+                    id: "a".into(),
+                    generation: joined.int("MemberEpoch")?,
+                };
+                p.ask(request(&member, &topic, 5, ""))
+                    .await?
+                    .is(one("NONE"))?;
+                let ahead = Member {
+                    generation: member.generation + 1,
+                    ..member.clone()
+                };
+                p.ask(request(&ahead, &topic, 6, ""))
+                    .await?
+                    .is(one("STALE_MEMBER_EPOCH"))?;
+                p.ask(request(&nobody(member.group), &topic, 6, ""))
+                    .await?
+                    .is(one("UNKNOWN_MEMBER_ID"))
+            },
+        )
+        .from(9)
+        .kips(&[848]),
         Case::new(
             "unknown-topic",
             "refuses a topic that is not there",

@@ -4,6 +4,7 @@ use kafka_wire::{ApiKey, ErrorCode};
 use serde_json::{Value as Json, json};
 
 use super::case::{Api, Case};
+use super::consumer_group_heartbeat::joining;
 use super::stage::Topic;
 
 pub(super) fn api() -> Api {
@@ -119,6 +120,57 @@ fn cases() -> Vec<Case> {
             .is(json!({"ErrorCode": "NONE", "Topics": [], "Groups": [{"GroupId": group, "ErrorCode": "NONE", "Topics": []}]}))
             },
         ),
+        Case::new(
+            "member-epoch",
+            "lets a member of the consumer protocol read at its epoch only",
+            |p| async move {
+                let (topic, group) = (p.topic(1).await?, p.group().await?);
+                let joined = p
+                    .stage(
+                        ApiKey::CONSUMER_GROUP_HEARTBEAT,
+                        joining(&group, "a", &[&topic.name]),
+                    )
+                    .await?;
+                let epoch = joined.int("MemberEpoch")?;
+                for (member, epoch, code) in [
+                    (json!("a"), epoch, "NONE"),
+                    (json!("a"), epoch + 1, "STALE_MEMBER_EPOCH"),
+                    (json!("nobody"), epoch, "UNKNOWN_MEMBER_ID"),
+                    (json!(null), -1, "NONE"),
+                ] {
+                    let mut asked = request(&group, &topic, &[0]);
+                    asked["Groups"][0]["MemberId"] = member;
+                    asked["Groups"][0]["MemberEpoch"] = json!(epoch);
+                    p.ask(asked)
+                        .await?
+                        .is(json!({"Groups": [{"GroupId": group, "ErrorCode": code}]}))?;
+                }
+                Ok(())
+            },
+        )
+        .from(9)
+        .kips(&[848]),
+        Case::new(
+            "unknown-topic-id",
+            "knows no topic of an id that nobody has",
+            |p| async move {
+                let group = p.group().await?;
+                let topic = Topic {
+                    name: String::new(),
+                    id: "_____________________w".into(),
+                };
+                p.ask(request(&group, &topic, &[0]))
+                    .await?
+                    .is(json!({"Groups": [{
+                        "ErrorCode": "NONE",
+                        "Topics": [{"TopicId": topic.id, "Partitions": [{
+                            "PartitionIndex": 0, "ErrorCode": "UNKNOWN_TOPIC_ID",
+                        }]}],
+                    }]}))
+            },
+        )
+        .from(10)
+        .kips(&[848]),
         Case::new(
             "many-groups",
             "answers for several groups at once",

@@ -17,6 +17,8 @@ use crate::context::{Answer, Context, Node, Reply};
 use crate::handlers;
 use crate::room::Room;
 
+pub(crate) mod beyond;
+
 /// The largest response: the ceiling that frames have in both directions.
 pub const MAX_RESPONSE_BYTES: usize = 100 * 1024 * 1024;
 /// Responses from this size on are encoded where blocking work runs.
@@ -100,6 +102,8 @@ pub async fn dispatch(cx: &Context, request: RequestHeader) -> Result<Reply<Byte
         INCREMENTAL_ALTER_CONFIGS => incremental_alter_configs(IncrementalAlterConfigsRequest),
         OFFSET_DELETE => offset_delete(OffsetDeleteRequest),
         DESCRIBE_CLUSTER => describe_cluster(DescribeClusterRequest),
+        CONSUMER_GROUP_HEARTBEAT => consumer_group_heartbeat(ConsumerGroupHeartbeatRequest),
+        CONSUMER_GROUP_DESCRIBE => consumer_group_describe(ConsumerGroupDescribeRequest),
         DESCRIBE_TOPIC_PARTITIONS => describe_topic_partitions(DescribeTopicPartitionsRequest),
     }
 }
@@ -121,8 +125,8 @@ fn decode<M: Decodable>(request: &RequestHeader) -> Result<M, Refusal> {
     }
     let proved = walk::request(key, version, &request.body, &LIMITS);
     let trailing = proved.map_err(|e| malformed(&e))?.trailing_bytes as usize;
-    let mut body = request.body.clone();
-    let message = M::decode(&mut body, request.api_version).map_err(|e| malformed(&e))?;
+    let (typed_version, mut body) = beyond::request(key, version, &request.body);
+    let message = M::decode(&mut body, typed_version).map_err(|e| malformed(&e))?;
     // The decoder must end where the walk did: a disagreement means that one of them is wrong.
     if body.len() != trailing {
         return Err(malformed(&format!(
@@ -231,8 +235,9 @@ pub fn encode(
 ) -> Result<Bytes, EncodeError> {
     let unrepresentable =
         |error: &dyn std::fmt::Display| EncodeError::Unrepresentable(error.to_string());
+    let typed_version = beyond::response_version(key, version);
     let body_bytes = response
-        .compute_size(version)
+        .compute_size(typed_version)
         .map_err(|e| unrepresentable(&e))?;
     let mut header = [0; 5];
     let mut rest = &mut header[..];
@@ -247,7 +252,7 @@ pub fn encode(
     frame.put_u32(size as u32);
     frame.put_slice(&header[..header_bytes]);
     response
-        .encode(&mut frame, version)
+        .encode(&mut frame, typed_version)
         .map_err(|e| unrepresentable(&e))?;
     if frame.len() != 4 + size {
         return Err(unrepresentable(&format!(
@@ -256,6 +261,18 @@ pub fn encode(
             4 + size
         )));
     }
+    if typed_version == version {
+        return Ok(frame.freeze());
+    }
+    let body = beyond::finish(key, version, frame.split_off(4 + header_bytes).freeze());
+    let size = header_bytes + body.len();
+    if size > MAX_RESPONSE_BYTES {
+        return Err(EncodeError::TooLarge(size));
+    }
+    let mut frame = BytesMut::with_capacity(4 + size);
+    frame.put_u32(size as u32);
+    frame.put_slice(&header[..header_bytes]);
+    frame.put_slice(&body);
     Ok(frame.freeze())
 }
 

@@ -8,10 +8,10 @@ use kafka_wire::{ApiKey, VersionRange, Windows};
 pub const WINDOWS: Windows = Windows::new(&[
     (ApiKey::PRODUCE, VersionRange::new(3, 13)),
     (ApiKey::FETCH, VersionRange::new(4, 18)),
-    (ApiKey::LIST_OFFSETS, VersionRange::new(1, 10)),
+    (ApiKey::LIST_OFFSETS, VersionRange::new(1, 11)),
     (ApiKey::METADATA, VersionRange::new(0, 13)),
-    (ApiKey::OFFSET_COMMIT, VersionRange::new(2, 8)),
-    (ApiKey::OFFSET_FETCH, VersionRange::new(1, 8)),
+    (ApiKey::OFFSET_COMMIT, VersionRange::new(2, 10)),
+    (ApiKey::OFFSET_FETCH, VersionRange::new(1, 10)),
     (ApiKey::FIND_COORDINATOR, VersionRange::new(0, 6)),
     (ApiKey::JOIN_GROUP, VersionRange::new(0, 9)),
     (ApiKey::HEARTBEAT, VersionRange::new(0, 4)),
@@ -31,15 +31,35 @@ pub const WINDOWS: Windows = Windows::new(&[
     (ApiKey::DELETE_ACLS, VersionRange::new(1, 3)),
     (ApiKey::DESCRIBE_CONFIGS, VersionRange::new(1, 4)),
     (ApiKey::ALTER_CONFIGS, VersionRange::new(0, 2)),
-    (ApiKey::DESCRIBE_LOG_DIRS, VersionRange::new(1, 4)),
+    (ApiKey::DESCRIBE_LOG_DIRS, VersionRange::new(1, 5)),
     (ApiKey::SASL_AUTHENTICATE, VersionRange::new(0, 2)),
     (ApiKey::CREATE_PARTITIONS, VersionRange::new(0, 3)),
     (ApiKey::DELETE_GROUPS, VersionRange::new(0, 2)),
     (ApiKey::INCREMENTAL_ALTER_CONFIGS, VersionRange::new(0, 1)),
     (ApiKey::OFFSET_DELETE, VersionRange::new(0, 0)),
     (ApiKey::DESCRIBE_CLUSTER, VersionRange::new(0, 2)),
+    (ApiKey::CONSUMER_GROUP_HEARTBEAT, VersionRange::new(0, 1)),
+    (ApiKey::CONSUMER_GROUP_DESCRIBE, VersionRange::new(0, 1)),
     (ApiKey::DESCRIBE_TOPIC_PARTITIONS, VersionRange::new(0, 0)),
 ]);
+
+/// A feature of a cluster that all its brokers have agreed on (KIP-584).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Feature {
+    /// Its name.
+    pub name: &'static str,
+    /// The highest level served; it is also the finalized one.
+    pub level: i16,
+}
+
+/// What is finalized: only what holds in every rule.
+pub const FEATURES: &[Feature] = &[
+    // Consumer groups of KIP-848.
+    Feature {
+        name: "group.version",
+        level: 1,
+    },
+];
 
 /// Versions that ApiVersions names although their requests are refused: librdkafka turns
 /// compression off when Produce does not start at 0 (KAFKA-18659).
@@ -60,18 +80,6 @@ pub const NOTES: &[(ApiKey, &str)] = &[
         "advertised from 0, refused below 3: librdkafka disables compression when it does not see 0",
     ),
     (
-        ApiKey::LIST_OFFSETS,
-        "11 waits for the typed codec, which stops at 10",
-    ),
-    (
-        ApiKey::OFFSET_COMMIT,
-        "9 and 10 come with KIP-848 groups and topic ids",
-    ),
-    (
-        ApiKey::OFFSET_FETCH,
-        "9 and 10 come with KIP-848 groups and topic ids",
-    ),
-    (
         ApiKey::INIT_PRODUCER_ID,
         "a transactional.id is refused until transactions are built",
     ),
@@ -82,10 +90,6 @@ pub const NOTES: &[(ApiKey, &str)] = &[
     (ApiKey::DESCRIBE_ACLS, "answers SECURITY_DISABLED"),
     (ApiKey::CREATE_ACLS, "answers SECURITY_DISABLED"),
     (ApiKey::DELETE_ACLS, "answers SECURITY_DISABLED"),
-    (
-        ApiKey::DESCRIBE_LOG_DIRS,
-        "5 waits for the typed codec, which stops at 4",
-    ),
 ];
 
 #[cfg(test)]
@@ -93,16 +97,19 @@ mod tests {
     use kafka_protocol::messages as typed;
 
     use super::*;
+    use crate::dispatch::beyond;
 
     #[test]
     fn every_window_is_within_the_typed_codec() {
         for (key, window) in WINDOWS.iter() {
             let typed = typed::ApiKey::try_from(key.0).expect("the codec knows every served key");
             let known = typed.valid_versions();
-            assert!(
-                known.min <= window.min && window.max <= known.max,
-                "{key} {window} against {known:?}"
-            );
+            for version in window.iter() {
+                assert!(
+                    known.min <= version && version <= known.max || beyond::reaches(key, version),
+                    "{key} {version} against {known:?}"
+                );
+            }
         }
     }
 

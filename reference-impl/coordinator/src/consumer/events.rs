@@ -95,6 +95,19 @@ impl HeartbeatRequest {
         Ok(())
     }
 
+    /// Bytes that a group may hold for it.
+    pub fn held_bytes(&self) -> usize {
+        let text = |text: &Option<Arc<str>>| text.as_ref().map_or(0, |text| text.len());
+        let names = self.subscribed_topic_names.iter().flatten();
+        self.member_id.as_str().len()
+            + self.client_id.len()
+            + text(&self.rack_id)
+            + text(&self.subscribed_topic_regex)
+            + names
+                .map(|name| name.len() + size_of::<Arc<str>>())
+                .sum::<usize>()
+    }
+
     /// Whether every field that may be left out is there: such a member wants to hear everything.
     pub(super) fn is_full(&self) -> bool {
         self.rebalance_timeout.is_some()

@@ -40,6 +40,9 @@ impl GroupState {
     }
 }
 
+/// What a partition costs in the maps of its owner, its target and the group.
+const PARTITION_BYTES: usize = 128;
+
 /// What falls due for a member.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
@@ -119,6 +122,11 @@ impl ConsumerGroup {
     /// Whether the group holds nothing that forgetting it would lose but its epoch.
     pub fn is_idle(&self) -> bool {
         self.members.is_empty()
+    }
+
+    /// Bytes held for its members: what they brought, and what they were assigned.
+    pub fn held_bytes(&self) -> usize {
+        self.metadata_bytes + self.owners.len() * PARTITION_BYTES
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) has something to do.

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use coordinator::cluster::NodeId;
+use coordinator::consumer::MigrationPolicy;
 use host::Secret;
 use host::tls::Identity;
 
@@ -83,6 +84,12 @@ pub struct GroupConfig {
     pub min_session_timeout: Duration,
     /// `group.max.session.timeout.ms`.
     pub max_session_timeout: Duration,
+    /// `group.consumer.session.timeout.ms`.
+    pub consumer_session_timeout: Duration,
+    /// `group.consumer.heartbeat.interval.ms`.
+    pub consumer_heartbeat_interval: Duration,
+    /// `group.consumer.migration.policy`.
+    pub migration_policy: MigrationPolicy,
 }
 
 /// A node of several.
@@ -208,6 +215,9 @@ impl Config {
                 initial_rebalance_delay: Duration::from_secs(3),
                 min_session_timeout: Duration::from_secs(6),
                 max_session_timeout: Duration::from_secs(300),
+                consumer_session_timeout: Duration::from_secs(45),
+                consumer_heartbeat_interval: Duration::from_secs(5),
+                migration_policy: MigrationPolicy::Bidirectional,
             },
             drain: Duration::from_secs(2),
             log: LogConfig {

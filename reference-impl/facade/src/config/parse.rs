@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use coordinator::cluster::NodeId;
+use coordinator::consumer::MigrationPolicy;
 use host::Secret;
 use tracing_subscriber::EnvFilter;
 
@@ -195,7 +196,16 @@ impl Reader<'_> {
             initial_rebalance_delay: self.millis(&var::GROUP_JOIN_DELAY_MS),
             min_session_timeout: self.millis(&var::GROUP_MIN_SESSION_TIMEOUT_MS),
             max_session_timeout: self.millis(&var::GROUP_MAX_SESSION_TIMEOUT_MS),
+            consumer_session_timeout: self.millis(&var::GROUP_CONSUMER_SESSION_TIMEOUT_MS),
+            consumer_heartbeat_interval: self.millis(&var::GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS),
+            migration_policy: self.migration_policy(),
         };
+        if groups.consumer_heartbeat_interval > groups.consumer_session_timeout {
+            self.above(
+                &var::GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+                &var::GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+            );
+        }
         if groups.min_session_timeout > groups.max_session_timeout {
             self.above(
                 &var::GROUP_MIN_SESSION_TIMEOUT_MS,
@@ -203,6 +213,20 @@ impl Reader<'_> {
             );
         }
         groups
+    }
+
+    fn migration_policy(&mut self) -> MigrationPolicy {
+        let variable = &var::GROUP_CONSUMER_MIGRATION_POLICY;
+        let text = self.text(variable).unwrap_or_default();
+        if !text.is_empty() {
+            self.check(variable, &text);
+        }
+        match text.to_ascii_lowercase().as_str() {
+            "upgrade" => MigrationPolicy::Upgrade,
+            "downgrade" => MigrationPolicy::Downgrade,
+            "disabled" => MigrationPolicy::Disabled,
+            _ => MigrationPolicy::Bidirectional,
+        }
     }
 
     fn log(&mut self) -> LogConfig {

@@ -166,6 +166,12 @@ variables! {
         "Kafka's `group.min.session.timeout.ms`. Not above the maximum.";
     GROUP_MAX_SESSION_TIMEOUT_MS = "QUEEN_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS", Some("300000"), integer(1, HOUR_MS), Groups, Served,
         "Kafka's `group.max.session.timeout.ms`.";
+    GROUP_CONSUMER_SESSION_TIMEOUT_MS = "QUEEN_KAFKA_GROUP_CONSUMER_SESSION_TIMEOUT_MS", Some("45000"), integer(5_000, HOUR_MS), Groups, Served,
+        "Kafka's `group.consumer.session.timeout.ms`: how long a member of the consumer protocol (KIP-848) may be silent.";
+    GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = "QUEEN_KAFKA_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS", Some("5000"), integer(100, 45_000), Groups, Served,
+        "Kafka's `group.consumer.heartbeat.interval.ms`: how often members of the consumer protocol are told to send a heartbeat. Not above the session timeout.";
+    GROUP_CONSUMER_MIGRATION_POLICY = "QUEEN_KAFKA_GROUP_CONSUMER_MIGRATION_POLICY", Some("bidirectional"), Kind::Word(&["bidirectional", "upgrade", "downgrade", "disabled"]), Groups, Served,
+        "Kafka's `group.consumer.migration.policy`: which way a live group may change between the classic and the consumer protocol.";
     MAX_CONNECTIONS = "QUEEN_KAFKA_MAX_CONNECTIONS", Some("4096"), integer(16, 1_000_000), Limits, Served,
         "Connections served at once. Past it a new connection is closed immediately.";
     MAX_CONNECTIONS_PER_IP = "QUEEN_KAFKA_MAX_CONNECTIONS_PER_IP", Some("0"), integer(0, 1_000_000), Limits, Served,

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::classic::{Cause, Note};
+use coordinator::consumer;
 use host::Monotonic;
 use host::sampled::Sampler;
+
+use super::core::GroupType;
 
 /// A client can rebalance its group as fast as it can send; the log keeps one line of it per second.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -18,6 +21,7 @@ const MAX_TEXT_CHARS: usize = 128;
 pub(super) struct Log {
     group: Arc<str>,
     cause: Option<Cause>,
+    consumer_cause: Option<consumer::Cause>,
     sampler: Sampler,
     all: Arc<Sampler>,
 }
@@ -27,6 +31,7 @@ impl Log {
         Self {
             group,
             cause: None,
+            consumer_cause: None,
             sampler: Sampler::new(WINDOW),
             all,
         }
@@ -95,6 +100,79 @@ impl Log {
                     "a static member came back"
                 );
             }
+        }
+    }
+}
+
+impl Log {
+    /// The same for a group of the consumer protocol.
+    pub(super) fn consumer_note(&mut self, now: Monotonic, note: consumer::Note) {
+        use consumer::Note;
+        let group = &self.group;
+        match note {
+            Note::EpochBumped { group_epoch, cause } => {
+                tracing::debug!(?group, %group_epoch, ?cause, "another assignment is needed");
+                self.consumer_cause = Some(cause);
+            }
+            Note::Assigned {
+                assignment_epoch,
+                members,
+                partitions,
+                assignor,
+            } => {
+                let cause = self.consumer_cause.take();
+                if let Some(suppressed) = self.pass(now) {
+                    let cause = short(&cause);
+                    tracing::info!(
+                        ?group, %assignment_epoch, members, partitions,
+                        assignor = assignor.name(), cause, suppressed,
+                        "partitions were assigned",
+                    );
+                }
+            }
+            Note::MemberRemoved { member_id, cause } => {
+                tracing::debug!(?group, ?member_id, ?cause, "a member is gone");
+            }
+            Note::StaticMemberReplaced {
+                instance_id,
+                old,
+                new,
+            } => {
+                tracing::debug!(
+                    ?group,
+                    ?instance_id,
+                    ?old,
+                    ?new,
+                    "a static member came back"
+                );
+            }
+            Note::TooManyPartitions {
+                assigned,
+                topics_left_out,
+            } => {
+                if let Some(suppressed) = self.pass(now) {
+                    tracing::warn!(
+                        ?group,
+                        assigned,
+                        topics_left_out,
+                        suppressed,
+                        "the group subscribes to more partitions than a group may have",
+                    );
+                }
+            }
+        }
+    }
+
+    /// The group changed its protocol.
+    pub(super) fn turned(&mut self, now: Monotonic, to: GroupType) {
+        if let Some(suppressed) = self.pass(now) {
+            let group = &self.group;
+            tracing::info!(
+                ?group,
+                to = to.name(),
+                suppressed,
+                "the group changed its type"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The registry of consumer groups: one task per group around `coordinator::classic`.
+//! The registry of consumer groups: one task per group around `coordinator::classic` or
+//! `coordinator::consumer`.
 //!
 //! A handler asks a group by message and waits for its answer; a call whose connection dies is
 //! withdrawn by dropping its future. Touches Queen only through [`Offsets`], and only for commits:
@@ -11,19 +12,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use coordinator::classic::{
-    CallToken, Description, GroupError, JoinRefusal, JoinRequest, Joined, LeavingMember, MemberRef,
-    Overview, Settings, SyncRequest, Synced,
+    self, CallToken, GroupError, JoinRefusal, JoinRequest, Joined, LeavingMember, MemberId,
+    MemberRef, SyncRequest, Synced,
 };
+use coordinator::consumer::{self, Epoch, HeartbeatRequest, HeartbeatResponse, Topics};
 use host::metrics::Registry;
 use host::sampled::Sampler;
 use host::shutdown::{Phase, Shutdown};
 use host::{Clock, Host};
+use kafka_wire::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::catalogue::View;
 use crate::config::GroupConfig;
 use crate::offsets::{Commit, Offsets, Receipt};
 use crate::queen::Scope;
 
+mod core;
 mod log;
 mod memory;
 mod metrics;
@@ -31,13 +36,17 @@ mod name;
 mod task;
 #[cfg(test)]
 mod tests;
+mod topics;
 
+pub use self::core::{Committer, Description, GroupType, Overview};
 pub use memory::{MAX_ALL_GROUPS_BYTES, MAX_MEMBER_BYTES};
 pub use name::{GroupName, InvalidGroupId, MAX_GROUP_ID_CHARS};
 
+use self::core::Settings;
 use memory::{Memory, OnItsWay};
 use metrics::Metrics;
 use task::{Command, Task};
+use topics::Readings;
 
 /// Groups of one process; a new one past it is refused `COORDINATOR_NOT_AVAILABLE`.
 pub const MAX_GROUPS: usize = 10_000;
@@ -52,6 +61,16 @@ const MAX_REBALANCE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 const QUEUE: usize = 512;
 /// How often a command is sent again when it met a group that was just ending.
 const ATTEMPTS: usize = 3;
+
+/// A commit that its group let pass.
+#[derive(Debug)]
+pub struct Accepted {
+    /// For each change, whether the member owned its partition; the others were not queued, and are
+    /// stale.
+    pub own: Vec<bool>,
+    /// Comes in for those that were queued, in order.
+    pub receipt: Receipt,
+}
 
 /// Why a group could not be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +93,7 @@ struct Inner {
     offsets: Offsets,
     shutdown: Shutdown,
     settings: Settings,
+    topics: Readings,
     entries: Mutex<BTreeMap<GroupName, Entry>>,
     calls: AtomicU64,
     clamped: Sampler,
@@ -118,7 +138,7 @@ impl Groups {
         shutdown: Shutdown,
         registry: &Registry,
     ) -> Self {
-        let settings = Settings {
+        let classic = classic::Settings {
             initial_rebalance_delay: config.initial_rebalance_delay,
             min_session_timeout: config.min_session_timeout,
             max_session_timeout: config.max_session_timeout,
@@ -127,6 +147,15 @@ impl Groups {
             max_metadata_bytes: MAX_GROUP_BYTES,
             max_assignment_bytes: MAX_GROUP_BYTES,
         };
+        let consumer = consumer::Settings {
+            session_timeout: config.consumer_session_timeout,
+            heartbeat_interval: config.consumer_heartbeat_interval,
+            max_rebalance_timeout: MAX_REBALANCE_TIMEOUT,
+            max_size: MAX_GROUP_SIZE,
+            max_metadata_bytes: MAX_GROUP_BYTES,
+            migration_policy: config.migration_policy,
+            ..consumer::Settings::default()
+        };
         let metrics = Metrics::new(registry);
         Self {
             inner: Arc::new(Inner {
@@ -134,7 +163,8 @@ impl Groups {
                 clock: Arc::clone(&host.clock),
                 offsets,
                 shutdown,
-                settings,
+                settings: Settings { classic, consumer },
+                topics: Readings::default(),
                 entries: Mutex::default(),
                 calls: AtomicU64::new(0),
                 clamped: Sampler::default(),
@@ -145,7 +175,51 @@ impl Groups {
         }
     }
 
-    /// JoinGroup. Waits until the group has decided.
+    /// The topics of a tenant for its consumer groups; `None` when they can't be told now.
+    pub fn topics(&self, scope: &Scope, view: &View) -> Option<Arc<Topics>> {
+        self.inner.topics.of(scope, view)
+    }
+
+    /// The type of a live group.
+    pub fn group_type(&self, name: &GroupName) -> Option<GroupType> {
+        let entry = self.entry(name, false).ok()?;
+        Some(entry.overview().group_type)
+    }
+
+    /// ConsumerGroupHeartbeat. A member of a group that is not live here is told to join, whatever
+    /// Kafka's code for an unknown group: groups live in memory, and clients end at that code.
+    ///
+    /// # Errors
+    ///
+    /// [`consumer::Error`].
+    pub async fn consumer_heartbeat(
+        &self,
+        name: &GroupName,
+        request: HeartbeatRequest,
+        topics: Option<Arc<Topics>>,
+    ) -> Result<HeartbeatResponse, consumer::Error> {
+        request.validate()?;
+        let bytes = request.held_bytes();
+        if bytes > MAX_MEMBER_BYTES {
+            return Err(consumer::Error::GroupMaxSizeReached);
+        }
+        // Until the group counts it.
+        let _on_its_way = self
+            .admit(bytes)
+            .ok_or(consumer::Error::CoordinatorNotAvailable)?;
+        let create = request.member_epoch == Epoch::JOIN;
+        let request = Arc::new(request);
+        let asked = self.ask_or_create(name, create, |reply| {
+            Command::ConsumerHeartbeat(Arc::clone(&request), topics.clone(), reply)
+        });
+        match asked.await {
+            Ok(answer) => answer,
+            Err(Unasked::Absent) => Err(consumer::Error::UnknownMemberId),
+            Err(Unasked::Refused) => Err(consumer::Error::CoordinatorNotAvailable),
+        }
+    }
+
+    /// JoinGroup. Waits until the group has decided. `topics` are for a consumer group.
     ///
     /// # Errors
     ///
@@ -156,6 +230,7 @@ impl Groups {
         &self,
         name: &GroupName,
         request: JoinRequest,
+        topics: Option<Arc<Topics>>,
     ) -> Result<Joined, JoinRefusal> {
         self.warn_of_clamp(name, &request);
         let first = request.member_id.is_unknown();
@@ -170,7 +245,7 @@ impl Groups {
         };
         let asked = self.call(name, first, |token, reply| {
             let request = Box::new(request.clone());
-            Command::Join(token, request, reply, on_its_way.clone())
+            Command::Join(token, request, topics.clone(), reply, on_its_way.clone())
         });
         match asked.await {
             Ok(answer) => answer,
@@ -220,13 +295,20 @@ impl Groups {
             .unwrap_or_else(|unasked| Err(unasked.of_member()))
     }
 
-    /// Heartbeat.
+    /// Heartbeat. `topics` are for a consumer group.
     ///
     /// # Errors
     ///
     /// [`GroupError`].
-    pub async fn heartbeat(&self, name: &GroupName, member: MemberRef) -> Result<(), GroupError> {
-        let asked = self.ask(name, |reply| Command::Heartbeat(member.clone(), reply));
+    pub async fn heartbeat(
+        &self,
+        name: &GroupName,
+        member: MemberRef,
+        topics: Option<Arc<Topics>>,
+    ) -> Result<(), GroupError> {
+        let asked = self.ask(name, |reply| {
+            Command::Heartbeat(member.clone(), topics.clone(), reply)
+        });
         asked
             .await
             .unwrap_or_else(|unasked| Err(unasked.of_member()))
@@ -250,29 +332,54 @@ impl Groups {
         }
     }
 
-    /// OffsetCommit: queues `commit` when `member` may commit now. A group that is not live here
-    /// accepts only those that store offsets without being members.
+    /// OffsetCommit: queues what `committer` may commit now. A group that is not live here accepts
+    /// only those that store offsets without being members.
     ///
     /// # Errors
     ///
-    /// [`GroupError`]; then nothing was queued.
+    /// The code for every partition; then nothing was queued.
     pub async fn commit(
         &self,
         name: &GroupName,
-        member: MemberRef,
+        committer: Committer,
         commit: Commit,
-    ) -> Result<Receipt, GroupError> {
+    ) -> Result<Accepted, ErrorCode> {
         let asked = self.ask(name, |reply| {
-            let commit = Box::new(commit.clone());
-            Command::Commit(member.clone(), commit, reply)
+            let committer = Box::new(committer.clone());
+            Command::Commit(committer, Box::new(commit.clone()), reply)
         });
         match asked.await {
-            Ok(receipt) => receipt,
-            Err(Unasked::Absent) if member.generation_id.0 < 0 => {
-                Ok(self.inner.offsets.commit(commit))
-            }
-            Err(Unasked::Absent) => Err(GroupError::IllegalGeneration),
-            Err(Unasked::Refused) => Err(GroupError::CoordinatorNotAvailable),
+            Ok(accepted) => accepted,
+            Err(Unasked::Absent) if committer.member.generation_id.0 < 0 => Ok(Accepted {
+                own: vec![true; commit.changes.len()],
+                receipt: self.inner.offsets.commit(commit),
+            }),
+            // The member is to join again; older clients do so at this code.
+            Err(Unasked::Absent) if committer.knows_epochs => Err(ErrorCode::UnknownMemberId),
+            Err(Unasked::Absent) => Err(ErrorCode::IllegalGeneration),
+            Err(Unasked::Refused) => Err(ErrorCode::CoordinatorNotAvailable),
+        }
+    }
+
+    /// OffsetFetch 9+: whether this member may read offsets now.
+    ///
+    /// # Errors
+    ///
+    /// The code for the whole group.
+    pub async fn validate_fetch(
+        &self,
+        name: &GroupName,
+        member: Option<MemberId>,
+        epoch: Epoch,
+    ) -> Result<(), ErrorCode> {
+        let asked = self.ask(name, |reply| {
+            Command::ValidateFetch(member.clone(), epoch, reply)
+        });
+        match asked.await {
+            Ok(verdict) => verdict,
+            Err(Unasked::Absent) if epoch < Epoch::JOIN => Ok(()),
+            Err(Unasked::Absent) => Err(ErrorCode::UnknownMemberId),
+            Err(Unasked::Refused) => Err(ErrorCode::CoordinatorNotAvailable),
         }
     }
 
@@ -295,7 +402,7 @@ impl Groups {
         }
     }
 
-    /// For DescribeGroups; `None` when the group is not live here.
+    /// For DescribeGroups and ConsumerGroupDescribe; `None` when the group is not live here.
     pub async fn describe(&self, name: &GroupName) -> Option<Description> {
         self.ask(name, Command::Describe).await.ok()
     }
@@ -339,8 +446,18 @@ impl Groups {
         name: &GroupName,
         command: impl Fn(oneshot::Sender<R>) -> Command,
     ) -> Result<R, Unasked> {
+        self.ask_or_create(name, false, command).await
+    }
+
+    /// Asks a group, which is made when it is not live and `create` allows it.
+    async fn ask_or_create<R>(
+        &self,
+        name: &GroupName,
+        create: bool,
+        command: impl Fn(oneshot::Sender<R>) -> Command,
+    ) -> Result<R, Unasked> {
         for _ in 0..ATTEMPTS {
-            let entry = self.entry(name, false)?;
+            let entry = self.entry(name, create)?;
             let (reply, answer) = oneshot::channel();
             if entry.commands.send(command(reply)).await.is_ok()
                 && let Ok(answer) = answer.await

@@ -6,16 +6,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use coordinator::classic::{
-    CallToken, ClassicGroup, Description, Effect, GroupError, GroupState, JoinRefusal, JoinRequest,
-    Joined, LeavingMember, MemberRef, Note, Overview, SyncRequest, Synced,
+    self, CallToken, GroupError, JoinRequest, LeavingMember, MemberId, MemberRef, Note, SyncRequest,
 };
+use coordinator::consumer::{self, Epoch, HeartbeatRequest, HeartbeatResponse, Topics};
 use host::Monotonic;
+use kafka_wire::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
+use super::core::{Committer, Core, Description, Effect, JoinAnswer, Overview, SyncAnswer};
 use super::log::Log;
 use super::memory::{Held, OnItsWay};
-use super::{GroupName, Inner};
-use crate::offsets::{Commit, Receipt};
+use super::{Accepted, GroupName, Inner};
+use crate::offsets::Commit;
 
 /// How long an empty group is kept.
 const IDLE: Duration = Duration::from_secs(300);
@@ -24,23 +26,34 @@ type Reply<R> = oneshot::Sender<R>;
 
 /// What a group is asked. A reply that is dropped unsent means that the group ended first.
 pub(super) enum Command {
+    ConsumerHeartbeat(
+        Arc<HeartbeatRequest>,
+        Option<Arc<Topics>>,
+        Reply<Result<HeartbeatResponse, consumer::Error>>,
+    ),
     Join(
         CallToken,
         Box<JoinRequest>,
-        Reply<Result<Joined, JoinRefusal>>,
+        Option<Arc<Topics>>,
+        Reply<JoinAnswer>,
         OnItsWay,
     ),
-    Sync(
-        CallToken,
-        Box<SyncRequest>,
-        Reply<Result<Synced, GroupError>>,
+    Sync(CallToken, Box<SyncRequest>, Reply<SyncAnswer>),
+    Heartbeat(
+        MemberRef,
+        Option<Arc<Topics>>,
+        Reply<Result<(), GroupError>>,
     ),
-    Heartbeat(MemberRef, Reply<Result<(), GroupError>>),
     Leave(
         Vec<LeavingMember>,
         Reply<Result<Vec<Result<(), GroupError>>, GroupError>>,
     ),
-    Commit(MemberRef, Box<Commit>, Reply<Result<Receipt, GroupError>>),
+    Commit(
+        Box<Committer>,
+        Box<Commit>,
+        Reply<Result<Accepted, ErrorCode>>,
+    ),
+    ValidateFetch(Option<MemberId>, Epoch, Reply<Result<(), ErrorCode>>),
     Subscriptions(Vec<String>, Reply<Result<Vec<bool>, GroupError>>),
     Describe(Reply<Description>),
     Delete(Reply<Result<(), GroupError>>),
@@ -48,14 +61,14 @@ pub(super) enum Command {
 
 /// A call whose answer is an effect.
 enum Waiter {
-    Join(Reply<Result<Joined, JoinRefusal>>),
-    Sync(Reply<Result<Synced, GroupError>>),
+    Join(Reply<JoinAnswer>),
+    Sync(Reply<SyncAnswer>),
 }
 
 pub(super) struct Task {
     inner: Arc<Inner>,
     name: GroupName,
-    core: ClassicGroup,
+    core: Core,
     commands: mpsc::Receiver<Command>,
     abandoned: mpsc::UnboundedReceiver<CallToken>,
     waiting: BTreeMap<CallToken, Waiter>,
@@ -86,7 +99,7 @@ impl Task {
         commands: mpsc::Receiver<Command>,
         abandoned: mpsc::UnboundedReceiver<CallToken>,
     ) -> Self {
-        let core = ClassicGroup::new(inner.settings);
+        let core = Core::new(inner.settings);
         let published = core.overview();
         Self {
             held: inner.memory.group(),
@@ -123,12 +136,12 @@ impl Task {
                     biased;
                     () = &mut draining, if !stopping => {
                         stopping = true;
-                        self.core.handle_stop(self.now());
+                        self.core.stop(self.now());
                     }
                     () = &mut closed => return,
                     Some(token) = self.abandoned.recv() => {
                         self.waiting.remove(&token);
-                        self.core.handle_abandoned(self.now(), token);
+                        self.core.abandoned(self.now(), token);
                     }
                     command = self.commands.recv() => {
                         next = command;
@@ -148,7 +161,7 @@ impl Task {
     /// `None` when the group has ended.
     fn settle(&mut self) -> Option<Duration> {
         let now = self.now();
-        self.core.handle_timeout(now);
+        self.core.timeout(now);
         self.held.set(self.core.held_bytes());
         self.deliver();
         self.publish();
@@ -171,8 +184,7 @@ impl Task {
             return None;
         }
         let since = *self.idle_since.get_or_insert(now);
-        let unused = self.core.generation_id().0 == 0;
-        if unused || self.core.state() == GroupState::Dead {
+        if self.core.is_disposable() {
             return Some(now);
         }
         Some(since + IDLE)
@@ -182,23 +194,40 @@ impl Task {
         while let Some(effect) = self.core.poll_effect() {
             // Nobody listens when the connection is gone; its withdrawal is on the way.
             match effect {
-                Effect::Join(token, answer) => {
-                    if let Some(Waiter::Join(reply)) = self.waiting.remove(&token) {
-                        let _ = reply.send(answer);
-                    }
-                }
-                Effect::Sync(token, answer) => {
-                    if let Some(Waiter::Sync(reply)) = self.waiting.remove(&token) {
-                        let _ = reply.send(answer);
-                    }
-                }
-                Effect::Note(note) => {
-                    if let Note::PreparingRebalance { .. } = note {
+                Effect::Classic(effect) => self.deliver_classic(effect),
+                Effect::Consumer(note) => {
+                    if let consumer::Note::EpochBumped { .. } = note {
                         self.inner.metrics.rebalances.inc();
                     }
                     let now = self.inner.clock.monotonic();
-                    self.log.note(now, note);
+                    self.log.consumer_note(now, note);
                 }
+                Effect::Turned(to) => {
+                    let now = self.inner.clock.monotonic();
+                    self.log.turned(now, to);
+                }
+            }
+        }
+    }
+
+    fn deliver_classic(&mut self, effect: classic::Effect) {
+        match effect {
+            classic::Effect::Join(token, answer) => {
+                if let Some(Waiter::Join(reply)) = self.waiting.remove(&token) {
+                    let _ = reply.send(answer);
+                }
+            }
+            classic::Effect::Sync(token, answer) => {
+                if let Some(Waiter::Sync(reply)) = self.waiting.remove(&token) {
+                    let _ = reply.send(answer);
+                }
+            }
+            classic::Effect::Note(note) => {
+                if let Note::PreparingRebalance { .. } = note {
+                    self.inner.metrics.rebalances.inc();
+                }
+                let now = self.inner.clock.monotonic();
+                self.log.note(now, note);
             }
         }
     }
@@ -218,11 +247,17 @@ impl Task {
     fn handle(&mut self, command: Command) {
         let now = self.now();
         match command {
-            Command::Join(token, request, reply, on_its_way) => {
+            Command::ConsumerHeartbeat(request, topics, reply) => {
+                let topics = topics.as_ref();
+                let answer = self.core.consumer_heartbeat(now, &request, topics);
+                self.held.set(self.core.held_bytes());
+                let _ = reply.send(answer);
+            }
+            Command::Join(token, request, topics, reply, on_its_way) => {
                 // Withdrawn before it was looked at: its withdrawal may have come first.
                 if !reply.is_closed() {
                     self.waiting.insert(token, Waiter::Join(reply));
-                    self.core.handle_join(now, *request, token);
+                    self.core.join(now, *request, topics.as_ref(), token);
                     self.held.set(self.core.held_bytes());
                 }
                 on_its_way.has_arrived();
@@ -230,42 +265,51 @@ impl Task {
             Command::Sync(token, request, reply) => {
                 if !reply.is_closed() {
                     self.waiting.insert(token, Waiter::Sync(reply));
-                    self.core.handle_sync(now, *request, token);
+                    self.core.sync(now, *request, token);
                 }
             }
-            Command::Heartbeat(member, reply) => {
-                let _ = reply.send(self.core.handle_heartbeat(now, &member));
+            Command::Heartbeat(member, topics, reply) => {
+                let _ = reply.send(self.core.heartbeat(now, &member, topics.as_ref()));
             }
             Command::Leave(members, reply) => {
-                let _ = reply.send(self.core.handle_leave(now, &members));
+                let _ = reply.send(self.core.leave(now, &members));
             }
-            Command::Commit(member, commit, reply) => {
-                let _ = reply.send(self.commit(now, &member, *commit));
+            Command::Commit(committer, commit, reply) => {
+                let _ = reply.send(self.commit(now, &committer, *commit));
+            }
+            Command::ValidateFetch(member, epoch, reply) => {
+                let _ = reply.send(self.core.validate_fetch(member.as_ref(), epoch));
             }
             Command::Subscriptions(topics, reply) => {
-                let subscribed = |topic: &String| self.core.is_subscribed_to(topic);
-                let verdict = self.core.validate_offset_delete();
-                let _ = reply.send(verdict.map(|()| topics.iter().map(subscribed).collect()));
+                let _ = reply.send(self.core.subscriptions(&topics));
             }
             Command::Describe(reply) => {
                 let _ = reply.send(self.core.describe());
             }
             Command::Delete(reply) => {
-                let _ = reply.send(self.core.handle_delete());
+                let _ = reply.send(self.core.delete());
             }
         }
     }
 
+    /// Queues what may be committed, in the step that decides it.
     fn commit(
         &mut self,
         now: Monotonic,
-        member: &MemberRef,
+        committer: &Committer,
         mut commit: Commit,
-    ) -> Result<Receipt, GroupError> {
-        self.core.validate_offset_commit(now, member, false)?;
+    ) -> Result<Accepted, ErrorCode> {
+        let own = self.core.validate_commit(now, committer)?;
         if let Some(protocol_type) = self.core.protocol_type() {
-            commit.protocol_type = Arc::clone(protocol_type);
+            commit.protocol_type = protocol_type;
         }
-        Ok(self.inner.offsets.commit(commit))
+        let mut verdicts = own.iter();
+        commit
+            .changes
+            .retain(|_| verdicts.next().copied().unwrap_or(true));
+        Ok(Accepted {
+            own,
+            receipt: self.inner.offsets.commit(commit),
+        })
     }
 }

@@ -6,17 +6,21 @@
 //!   is `INVALID_REQUEST` and no list, as in Kafka.
 //! - A version outside the window never gets here: the connection answers it in the words of
 //!   version 0.
-//! - No feature is finalized, so none is named.
+//! - Features are finalized at the level they are served at. A feature whose lowest level is 0 is named
+//!   as supported from version 4 on only, since older clients refuse a 0 (KAFKA-17011).
 //!
 //! v1 adds the throttle time. v2 throttles after the answer. v3 is flexible, brings the client's
 //! software and names features. v4 allows a feature's minimum to be 0.
 
-use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_protocol::messages::api_versions_response::{
+    ApiVersion, FinalizedFeatureKey, SupportedFeatureKey,
+};
 use kafka_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
+use kafka_protocol::protocol::StrBytes;
 use kafka_wire::{ApiKey, ErrorCode};
 
 use crate::context::{ClientSoftware, Context};
-use crate::windows::{WINDOWS, advertised};
+use crate::windows::{FEATURES, WINDOWS, advertised};
 
 /// The longest name or version that is remembered.
 const MAX_SOFTWARE_CHARS: usize = 64;
@@ -37,7 +41,40 @@ pub async fn handle(cx: &Context, request: ApiVersionsRequest) -> ApiVersionsRes
         // Only the first word counts.
         let _ = cx.session.software.set(ClientSoftware { name, version });
     }
-    ApiVersionsResponse::default().with_api_keys(windows())
+    features(
+        cx.version,
+        ApiVersionsResponse::default().with_api_keys(windows()),
+    )
+}
+
+/// The first version that names features.
+const FEATURES_NAMED: i16 = 3;
+/// The first version in which a supported feature may begin at level 0.
+const LEVEL_ZERO: i16 = 4;
+/// Features never change while this process runs.
+const FEATURES_EPOCH: i64 = 0;
+
+fn features(version: i16, response: ApiVersionsResponse) -> ApiVersionsResponse {
+    if version < FEATURES_NAMED {
+        return response;
+    }
+    let supported = FEATURES.iter().filter(|_| version >= LEVEL_ZERO);
+    let supported = supported.map(|feature| {
+        SupportedFeatureKey::default()
+            .with_name(StrBytes::from_static_str(feature.name))
+            .with_min_version(0)
+            .with_max_version(feature.level)
+    });
+    let finalized = FEATURES.iter().map(|feature| {
+        FinalizedFeatureKey::default()
+            .with_name(StrBytes::from_static_str(feature.name))
+            .with_min_version_level(feature.level)
+            .with_max_version_level(feature.level)
+    });
+    response
+        .with_supported_features(supported.collect())
+        .with_finalized_features_epoch(FEATURES_EPOCH)
+        .with_finalized_features(finalized.collect())
 }
 
 fn windows() -> Vec<ApiVersion> {
@@ -84,6 +121,21 @@ mod tests {
     )]
     fn software_names_keep_to_kafkas_alphabet(#[case] text: &str, #[case] valid: bool) {
         assert_eq!(is_software(text), valid);
+    }
+
+    #[rstest]
+    #[case::none_before_them(2, 0, 0)]
+    #[case::no_level_0(3, 0, 1)]
+    #[case::both(4, 1, 1)]
+    fn features_fit_the_version(
+        #[case] version: i16,
+        #[case] supported: usize,
+        #[case] finalized: usize,
+    ) {
+        let response = features(version, ApiVersionsResponse::default());
+        assert_eq!(response.supported_features.len(), supported);
+        assert_eq!(response.finalized_features.len(), finalized);
+        crate::dispatch::encode(ApiKey::API_VERSIONS, version, 1, &response).unwrap();
     }
 
     #[test]

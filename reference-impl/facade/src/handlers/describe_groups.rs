@@ -1,6 +1,7 @@
 //! DescribeGroups, versions 0 to 6.
 //!
 //! - A live group with its members; metadata and assignments only while it is stable, as in Kafka.
+//! - A group of the consumer protocol is answered as if nobody knew it: ConsumerGroupDescribe shows it.
 //! - A group that has only committed offsets is `Empty`. A group nobody knows is `Dead`, from
 //!   version 6 on with GROUP_ID_NOT_FOUND and a message.
 //! - A group that is named twice is described once: its members may be many.
@@ -17,7 +18,7 @@ use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
-use crate::groups::GroupName;
+use crate::groups::{self, GroupName};
 use crate::handlers::group_topics::offsets_tenant;
 use crate::offsets::IndexRow;
 use crate::upstream_errors::{self, Api};
@@ -37,7 +38,11 @@ pub async fn handle(cx: &Context, request: DescribeGroupsRequest) -> DescribeGro
             continue;
         };
         match cx.node.groups.describe(&name).await {
-            Some(description) => described.push(live(id, description)),
+            Some(groups::Description::Classic(group)) => described.push(live(id, group)),
+            Some(groups::Description::Consumer(_)) => {
+                let message = format!("Group {} is not a classic group.", &*id);
+                described.push(not_found(cx.version, id, message));
+            }
             None => {
                 absent.push((described.len(), id));
                 described.push(DescribedGroup::default());
@@ -95,15 +100,20 @@ fn not_live(version: i16, id: GroupId, index: Option<IndexRow>) -> DescribedGrou
             .with_group_id(id)
             .with_group_state(state(GroupState::Empty))
             .with_protocol_type(StrBytes::from_string(row.pt)),
-        None if version >= NOT_FOUND => {
+        None => {
             let message = format!("Group {} not found.", &*id);
-            refused(version, id, ErrorCode::GroupIdNotFound, Some(message))
-                .with_group_state(state(GroupState::Dead))
+            not_found(version, id, message)
         }
-        None => DescribedGroup::default()
-            .with_group_id(id)
-            .with_group_state(state(GroupState::Dead)),
     }
+}
+
+fn not_found(version: i16, id: GroupId, message: String) -> DescribedGroup {
+    let code = match version >= NOT_FOUND {
+        true => ErrorCode::GroupIdNotFound,
+        false => ErrorCode::None,
+    };
+    refused(version, id, code, Some(message))
+        .with_group_state(StrBytes::from_static_str(GroupState::Dead.name()))
 }
 
 /// The message exists from version 6 on.

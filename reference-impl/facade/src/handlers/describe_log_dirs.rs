@@ -1,4 +1,4 @@
-//! DescribeLogDirs (key 35), versions 1–4.
+//! DescribeLogDirs (key 35), versions 1–5.
 //!
 //! * One directory, `queen`, of one broker. Queen tells the bytes of a topic, not of a partition:
 //!   each partition that exists shows an equal share, and the shares add up to the topic.
@@ -6,7 +6,8 @@
 //! * The size of the disk is not known: `total_bytes` and `usable_bytes` are −1.
 //! * At most 200,000 partitions.
 //!
-//! v2: flexible. v3: top-level error. v4: disk sizes.
+//! v2: flexible. v3: top-level error. v4: disk sizes. v5: whether a directory is
+//! cordoned (never).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,16 @@
-//! What the offset APIs share: whose offsets, and which topics exist.
+//! What the group and offset APIs share: whose offsets, which topics exist, by name or by id.
 
-use crate::catalogue::Lookup;
+use std::sync::Arc;
+
+use coordinator::consumer::Topics;
+use kafka_protocol::messages::TopicName;
+use kafka_protocol::protocol::StrBytes;
+use kafka_wire::ErrorCode;
+use uuid::Uuid;
+
+use crate::catalogue::{Lookup, View};
 use crate::context::Context;
+use crate::groups::{GroupName, GroupType};
 use crate::offsets::Tenant;
 
 /// The tenant of a connection, for calls of its offsets.
@@ -12,28 +21,118 @@ pub(super) fn offsets_tenant(cx: &Context) -> Tenant {
     }
 }
 
-/// For each name, whether offsets of the topic may be stored: it exists, or that can't be told now.
-/// A name that the cached list lacks is looked up afresh, since another process may just have
-/// created the topic.
-pub(super) async fn known_topics(cx: &Context, names: &[&str]) -> Vec<bool> {
+/// The topics that consumer groups of this tenant choose from; `None` when they can't be told now.
+pub(super) async fn tenant_topics(cx: &Context) -> Option<Arc<Topics>> {
     let (catalogue, session) = (&cx.node.catalogue, &cx.session);
-    let known = |lookup: &Lookup| !matches!(lookup, Lookup::Absent | Lookup::Illegal(_));
     let view = catalogue.view(&session.scope, &session.credential).await;
-    let lookups: Vec<Lookup> = names.iter().map(|name| view.lookup(name)).collect();
-    if !lookups
-        .iter()
-        .any(|lookup| matches!(lookup, Lookup::Absent))
-    {
-        return lookups.iter().map(known).collect();
+    cx.node.groups.topics(&session.scope, &view)
+}
+
+/// The same for a call of the classic protocol, which needs them only in a consumer group.
+pub(super) async fn topics_of_group(cx: &Context, name: &GroupName) -> Option<Arc<Topics>> {
+    match cx.node.groups.group_type(name) {
+        Some(GroupType::Consumer) => tenant_topics(cx).await,
+        Some(GroupType::Classic) | None => None,
     }
-    match catalogue
-        .fresh_view(&session.scope, &session.credential)
-        .await
-    {
-        Ok(view) => names.iter().map(|name| known(&view.lookup(name))).collect(),
-        Err(_) => lookups
-            .iter()
-            .map(|lookup| !matches!(lookup, Lookup::Illegal(_)))
-            .collect(),
+}
+
+/// A topic as a request names it.
+#[derive(Clone, Debug)]
+pub(super) enum TopicRef {
+    /// By name.
+    Name(TopicName),
+    /// By id.
+    Id(Uuid),
+}
+
+impl TopicRef {
+    /// From version 10 on the offset APIs name topics by id. The typed codec does not read that yet:
+    /// dispatch spells the id where a name was.
+    pub(super) fn read(name: TopicName, by_id: bool) -> Self {
+        match by_id {
+            true => Self::Id(Uuid::parse_str(&name).unwrap_or_default()),
+            false => Self::Name(name),
+        }
     }
+
+    /// The name for an answer that has one.
+    pub(super) fn name(&self) -> TopicName {
+        match self {
+            Self::Name(name) => name.clone(),
+            Self::Id(_) => TopicName::default(),
+        }
+    }
+
+    /// The id for an answer that has one.
+    pub(super) fn id(&self) -> Uuid {
+        match self {
+            Self::Name(_) => Uuid::nil(),
+            Self::Id(id) => *id,
+        }
+    }
+}
+
+/// What a [`TopicRef`] refers to.
+#[derive(Clone, Debug)]
+pub(super) struct Resolved {
+    /// Its name.
+    pub(super) name: TopicName,
+    /// Its id; nil when it can't be told now.
+    pub(super) id: Uuid,
+}
+
+/// For each topic what it is, or why its offsets can't be stored: a name must exist, or that can't be
+/// told now; an id must be known. What the cached list lacks is looked up afresh, since another
+/// process may just have created the topic.
+pub(super) async fn resolve(cx: &Context, asked: &[TopicRef]) -> Vec<Result<Resolved, ErrorCode>> {
+    let (catalogue, session) = (&cx.node.catalogue, &cx.session);
+    let mut view = catalogue.view(&session.scope, &session.credential).await;
+    let absent = |view: &View, topic: &TopicRef| matches!(look(view, topic), Lookup::Absent);
+    if asked.iter().any(|topic| absent(&view, topic)) {
+        match catalogue
+            .fresh_view(&session.scope, &session.credential)
+            .await
+        {
+            Ok(fresh) => view = fresh,
+            // What is absent from an older list may exist by now.
+            Err(trouble) => view.trouble = Some(trouble),
+        }
+    }
+    asked.iter().map(|topic| judge(&view, topic)).collect()
+}
+
+fn look(view: &View, topic: &TopicRef) -> Lookup {
+    match topic {
+        TopicRef::Name(name) => view.lookup(name),
+        TopicRef::Id(id) if id.is_nil() => Lookup::Illegal("nil"),
+        TopicRef::Id(id) => view.lookup_id(*id),
+    }
+}
+
+fn judge(view: &View, topic: &TopicRef) -> Result<Resolved, ErrorCode> {
+    match (look(view, topic), topic) {
+        (Lookup::Found(found), _) => Ok(Resolved {
+            name: TopicName(StrBytes::from_string(found.name.to_string())),
+            id: found.id,
+        }),
+        (Lookup::Failed(_) | Lookup::Later, TopicRef::Name(name)) => Ok(Resolved {
+            name: name.clone(),
+            id: Uuid::nil(),
+        }),
+        (Lookup::Absent | Lookup::Illegal(_), TopicRef::Name(_)) => {
+            Err(ErrorCode::UnknownTopicOrPartition)
+        }
+        (Lookup::Absent | Lookup::Illegal(_), TopicRef::Id(_)) => Err(ErrorCode::UnknownTopicId),
+        (Lookup::Failed(_) | Lookup::Later, TopicRef::Id(_)) => {
+            Err(ErrorCode::CoordinatorNotAvailable)
+        }
+    }
+}
+
+/// For each name, whether offsets of the topic may be stored.
+pub(super) async fn known_topics(cx: &Context, names: &[&str]) -> Vec<bool> {
+    let named = |name: &&str| TopicRef::Name(TopicName(StrBytes::from_string((*name).to_owned())));
+    let asked: Vec<TopicRef> = names.iter().map(named).collect();
+    let resolved = resolve(cx, &asked).await;
+    resolved.iter().map(Result::is_ok).collect()
 }

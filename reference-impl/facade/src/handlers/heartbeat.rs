@@ -1,6 +1,6 @@
 //! Heartbeat, versions 0 to 4.
 //!
-//! - Never touches Queen: members stay alive while Queen is away.
+//! - Never waits for Queen in a classic group: members stay alive while Queen is away.
 //! - While the group waits for its assignment a heartbeat is a normal one.
 //!
 //! Versions: 1 adds the throttle; 3 static members; 4 is flexible.
@@ -11,6 +11,7 @@ use kafka_wire::ErrorCode;
 
 use crate::context::Context;
 use crate::groups::GroupName;
+use crate::handlers::group_topics::topics_of_group;
 
 /// Answers a Heartbeat request.
 pub async fn handle(cx: &Context, request: HeartbeatRequest) -> HeartbeatResponse {
@@ -22,7 +23,8 @@ pub async fn handle(cx: &Context, request: HeartbeatRequest) -> HeartbeatRespons
                 instance_id: request.group_instance_id.as_deref().map(InstanceId::new),
                 generation_id: GenerationId(request.generation_id),
             };
-            match cx.node.groups.heartbeat(&name, member).await {
+            let topics = topics_of_group(cx, &name).await;
+            match cx.node.groups.heartbeat(&name, member, topics).await {
                 Ok(()) => ErrorCode::None,
                 Err(error) => error.error_code(),
             }

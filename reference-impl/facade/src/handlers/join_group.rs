@@ -1,6 +1,7 @@
 //! JoinGroup, versions 0 to 9.
 //!
-//! - Kafka's classic group protocol; the rules are `coordinator::classic`'s.
+//! - Kafka's classic group protocol; the rules are `coordinator::classic`'s. In a live consumer group
+//!   (KIP-848) they are `coordinator::consumer`'s, and nothing waits.
 //! - Waits, up to the group's rebalance timeout, until the generation is formed.
 //! - A member brings at most 1 MiB of protocols (GROUP_MAX_SIZE_REACHED), all members of a group
 //!   32 MiB (the same), those of all groups 128 MiB (COORDINATOR_NOT_AVAILABLE, which is retried).
@@ -23,6 +24,7 @@ use kafka_wire::ErrorCode;
 
 use crate::context::Context;
 use crate::groups::{GroupName, MAX_MEMBER_BYTES};
+use crate::handlers::group_topics::topics_of_group;
 
 /// The first version that gives a new member its id before it joins.
 const KNOWN_MEMBER_ID: i16 = 4;
@@ -45,11 +47,12 @@ pub async fn handle(cx: &Context, request: JoinGroupRequest) -> JoinGroupRespons
     }
     let identities = &cx.node.identities;
     identities.joins(&cx.session.scope, &request.group_id);
+    let topics = topics_of_group(cx, &name).await;
     let join = read(cx, &request);
     // The wait is long, and the frame may be.
     drop(request);
     cx.room.release_request();
-    match cx.node.groups.join(&name, join).await {
+    match cx.node.groups.join(&name, join, topics).await {
         Ok(joined) => accepted(joined),
         Err(refusal) => {
             let member_id = text(refusal.member_id.as_str());

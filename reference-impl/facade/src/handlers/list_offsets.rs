@@ -1,7 +1,8 @@
-//! ListOffsets (key 2): versions 1 to 10.
+//! ListOffsets (key 2): versions 1 to 11.
 //!
 //! - Earliest (−2, and −4: nothing is tiered) is the log start or the floor of deleted records;
-//!   latest (−1) the high watermark, whatever the isolation level; latest tiered (−5) is none.
+//!   latest (−1) the high watermark, whatever the isolation level; latest tiered (−5) and
+//!   earliest pending upload (−6) are none.
 //! - A time finds the first offset, in offset order, whose timestamp is at least that, as Kafka's;
 //!   −1 only when the log has none. MAX_TIMESTAMP (−3) finds the first record with the largest.
 //! - A partition that is asked for twice is INVALID_REQUEST, each time, as Kafka's.
@@ -10,7 +11,7 @@
 //!   UNKNOWN_LEADER_EPOCH.
 //!
 //! v1: one offset. v2: isolation. v4: leader epoch. v6: flexible. v7: MAX_TIMESTAMP. v8: earliest
-//! local. v9: latest tiered. v10: timeout.
+//! local. v9: latest tiered. v10: timeout. v11: earliest pending upload.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,6 +39,7 @@ const EARLIEST: i64 = -2;
 const MAX_TIMESTAMP: i64 = -3;
 const EARLIEST_LOCAL: i64 = -4;
 const LATEST_TIERED: i64 = -5;
+const EARLIEST_PENDING_UPLOAD: i64 = -6;
 /// Kafka's "there is none".
 const NONE: i64 = -1;
 
@@ -141,6 +143,7 @@ const fn is_served(timestamp: i64, version: i16) -> bool {
         MAX_TIMESTAMP => version >= 7,
         EARLIEST_LOCAL => version >= 8,
         LATEST_TIERED => version >= 9,
+        EARLIEST_PENDING_UPLOAD => version >= 11,
         time => time >= 0,
     }
 }
@@ -159,7 +162,7 @@ async fn answer(cx: &Context, asked: &Asked, bounds: Bounds, timestamp: i64) -> 
     let found = match timestamp {
         LATEST => return Ok((NONE, bounds.high_watermark)),
         EARLIEST | EARLIEST_LOCAL => return Ok((NONE, bounds.log_start)),
-        LATEST_TIERED => return Ok((NONE, NONE)),
+        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => return Ok((NONE, NONE)),
         MAX_TIMESTAMP => lookup::largest(&node.time_index, &times, log).await,
         time => lookup::first_at_or_after(&node.time_index, &times, log, time).await,
     };

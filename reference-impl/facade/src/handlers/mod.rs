@@ -3,6 +3,8 @@
 pub mod alter_configs;
 pub mod api_versions;
 mod configs;
+pub mod consumer_group_describe;
+pub mod consumer_group_heartbeat;
 pub mod create_acls;
 pub mod create_partitions;
 pub mod create_topics;

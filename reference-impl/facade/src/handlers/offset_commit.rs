@@ -1,20 +1,25 @@
-//! OffsetCommit, versions 2 to 8.
+//! OffsetCommit, versions 2 to 10.
 //!
 //! - Answered when the offsets are durable in Queen; commits of all groups and connections of a
 //!   tenant share calls.
 //! - A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION, as in Kafka; while the topics can't
 //!   be read, every legal name is accepted.
+//! - A member of the consumer protocol commits at its epoch from version 9 on; one that has moved on
+//!   since still commits what it has owned without interruption (KIP-1251), and the rest is
+//!   STALE_MEMBER_EPOCH.
+//! - A topic id nobody has is UNKNOWN_TOPIC_ID, COORDINATOR_NOT_AVAILABLE while topics can't be read.
 //! - Metadata above 4096 bytes is OFFSET_METADATA_TOO_LARGE; an offset below -1, or a name too long
 //!   for Queen's keys, INVALID_COMMIT_OFFSET_SIZE. Other partitions of the request are not held up.
 //! - Retention time and leader epoch are not kept: offsets never expire.
 //!
 //! Versions: 3 adds the throttle; 5 drops the retention time; 6 the leader epoch; 7 static members;
-//! 8 is flexible.
+//! 8 is flexible; 9 member epochs (KIP-848); 10 topic ids in place of names.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use coordinator::classic::{GenerationId, InstanceId, MemberId, MemberRef};
+use coordinator::consumer::TopicPartition;
 use kafka_protocol::messages::offset_commit_request::{
     OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
@@ -25,47 +30,74 @@ use kafka_protocol::messages::{OffsetCommitRequest, OffsetCommitResponse};
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
-use crate::groups::GroupName;
-use crate::handlers::group_topics::{known_topics, offsets_tenant};
+use crate::groups::{Committer, GroupName};
+use crate::handlers::group_topics::{TopicRef, offsets_tenant, resolve};
 use crate::offsets::{Change, Commit, MAX_METADATA_BYTES, OffsetKey, OffsetRow, WriteError};
 use crate::upstream_errors::{self, Api};
 
 /// The lowest offset a client may commit: "none".
 const NO_OFFSET: i64 = -1;
 
+/// The first version in which a member of the consumer protocol may commit.
+const MEMBER_EPOCHS: i16 = 9;
+/// The first version that names topics by id.
+const TOPIC_IDS: i16 = 10;
+
+/// The code of a topic that does not exist.
+fn is_unknown_topic(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::UnknownTopicOrPartition | ErrorCode::UnknownTopicId
+    )
+}
+
 /// Answers an OffsetCommit request.
 pub async fn handle(cx: &Context, request: OffsetCommitRequest) -> OffsetCommitResponse {
+    let by_id = cx.version >= TOPIC_IDS;
+    let refer =
+        |topic: OffsetCommitRequestTopic| (TopicRef::read(topic.name, by_id), topic.partitions);
+    let (refs, partitions): (Vec<_>, Vec<_>) = request.topics.into_iter().map(refer).unzip();
     let Ok(name) = GroupName::new(&cx.session.scope, &request.group_id) else {
-        return respond(request.topics, |_, _| ErrorCode::InvalidGroupId);
+        return respond(&refs, &partitions, |_, _| ErrorCode::InvalidGroupId);
     };
-    let names: Vec<&str> = request.topics.iter().map(|topic| &**topic.name).collect();
-    let known = known_topics(cx, &names).await;
+    let resolved = resolve(cx, &refs).await;
     let mut codes = Codes::default();
     let mut changes = Vec::new();
     let mut places = Vec::new();
+    let mut committed = Vec::new();
     let now_ms = cx.node.host.clock.wall().epoch_ms();
-    for (t, (topic, &known)) in request.topics.iter().zip(&known).enumerate() {
-        for (p, partition) in topic.partitions.iter().enumerate() {
-            if !known || partition.partition_index < 0 {
-                codes.set((t, p), ErrorCode::UnknownTopicOrPartition);
-                continue;
-            }
-            match change(&name.id, &topic.name, partition, now_ms) {
-                Ok(change) => {
+    for (t, (topic, partitions)) in resolved.iter().zip(&partitions).enumerate() {
+        for (p, partition) in partitions.iter().enumerate() {
+            let topic = match topic {
+                Ok(_) if partition.partition_index < 0 => Err(ErrorCode::UnknownTopicOrPartition),
+                Ok(topic) => Ok(topic),
+                Err(code) => Err(*code),
+            };
+            let changed = topic.and_then(|topic| {
+                let change = change(&name.id, &topic.name, partition, now_ms)?;
+                Ok((topic.id, change))
+            });
+            match changed {
+                Ok((id, change)) => {
                     changes.push(change);
                     places.push((t, p));
+                    committed.push(TopicPartition::new(id, partition.partition_index));
                 }
                 Err(code) => codes.set((t, p), code),
             }
         }
     }
-    if !known.contains(&true) {
-        return respond(request.topics, |t, p| codes.get((t, p)));
+    if resolved.iter().all(Result::is_err) {
+        return respond(&refs, &partitions, |t, p| codes.get((t, p)));
     }
-    let member = MemberRef {
-        member_id: MemberId::new(&request.member_id),
-        instance_id: request.group_instance_id.as_deref().map(InstanceId::new),
-        generation_id: GenerationId(request.generation_id_or_member_epoch),
+    let committer = Committer {
+        member: MemberRef {
+            member_id: MemberId::new(&request.member_id),
+            instance_id: request.group_instance_id.as_deref().map(InstanceId::new),
+            generation_id: GenerationId(request.generation_id_or_member_epoch),
+        },
+        knows_epochs: cx.version >= MEMBER_EPOCHS,
+        partitions: committed,
     };
     let commit = Commit {
         tenant: offsets_tenant(cx),
@@ -73,20 +105,21 @@ pub async fn handle(cx: &Context, request: OffsetCommitRequest) -> OffsetCommitR
         protocol_type: "".into(),
         changes,
     };
-    match cx.node.groups.commit(&name, member, commit).await {
-        Ok(receipt) => {
-            for (place, verdict) in places.into_iter().zip(receipt.verdicts().await) {
-                if let Err(error) = verdict {
+    match cx.node.groups.commit(&name, committer, commit).await {
+        Ok(accepted) => {
+            let mut verdicts = accepted.receipt.verdicts().await.into_iter();
+            for (place, own) in places.into_iter().zip(accepted.own) {
+                if !own {
+                    codes.set(place, ErrorCode::StaleMemberEpoch);
+                } else if let Some(Err(error)) = verdicts.next() {
                     codes.set(place, write_code(cx, &name, &error));
                 }
             }
         }
         // The group's refusal stands for every partition that Kafka would have asked it about.
-        Err(error) => codes.replace_all(error.error_code(), |code| {
-            code != ErrorCode::UnknownTopicOrPartition
-        }),
+        Err(code) => codes.replace_all(code, |own| !is_unknown_topic(own)),
     }
-    respond(request.topics, |t, p| codes.get((t, p)))
+    respond(&refs, &partitions, |t, p| codes.get((t, p)))
 }
 
 fn change(
@@ -150,7 +183,8 @@ impl Codes {
 }
 
 fn respond(
-    topics: Vec<OffsetCommitRequestTopic>,
+    refs: &[TopicRef],
+    partitions: &[Vec<OffsetCommitRequestPartition>],
     code: impl Fn(usize, usize) -> ErrorCode,
 ) -> OffsetCommitResponse {
     let partition = |t: usize, p: usize, partition: &OffsetCommitRequestPartition| {
@@ -158,15 +192,13 @@ fn respond(
             .with_partition_index(partition.partition_index)
             .with_error_code(code(t, p).code())
     };
-    let topics = topics
-        .into_iter()
-        .enumerate()
-        .map(|(t, topic)| {
-            let partitions = topic.partitions.iter().enumerate();
-            OffsetCommitResponseTopic::default()
-                .with_partitions(partitions.map(|(p, of)| partition(t, p, of)).collect())
-                .with_name(topic.name)
-        })
-        .collect();
-    OffsetCommitResponse::default().with_topics(topics)
+    let topics = refs.iter().zip(partitions).enumerate();
+    let topics = topics.map(|(t, (topic, partitions))| {
+        let partitions = partitions.iter().enumerate();
+        OffsetCommitResponseTopic::default()
+            .with_name(topic.name())
+            .with_topic_id(topic.id())
+            .with_partitions(partitions.map(|(p, of)| partition(t, p, of)).collect())
+    });
+    OffsetCommitResponse::default().with_topics(topics.collect())
 }

@@ -1,15 +1,21 @@
-//! OffsetFetch, versions 1 to 8.
+//! OffsetFetch, versions 1 to 10.
 //!
 //! - Read from Queen, never from a cache; requests of a tenant share calls.
 //! - A partition without a committed offset is -1 and no error. One that could not be read makes the
 //!   whole group COORDINATOR_LOAD_IN_PROGRESS: -1 would send its consumer to `auto.offset.reset`.
 //! - A group is asked for at most 131,072 partitions at once (INVALID_REQUEST).
+//! - A member of the consumer protocol reads at its epoch (version 9 on): STALE_MEMBER_EPOCH makes it
+//!   look for the new one, UNKNOWN_MEMBER_ID join again. Without a member id anybody may read.
+//! - A topic id nobody has is UNKNOWN_TOPIC_ID; with null topics, topics that are gone are left out.
 //! - Null topics ask for every committed offset of the group.
 //! - `require_stable` changes nothing: no offset is ever pending in a transaction here.
 //!
 //! Versions: 2 adds null topics and the group's error code; 3 the throttle; 5 the leader epoch
-//! (always -1); 6 is flexible; 7 `require_stable`; 8 asks for several groups.
+//! (always -1); 6 is flexible; 7 `require_stable`; 8 asks for several groups; 9 adds the
+//! member and its epoch (KIP-848); 10 topic ids in place of names.
 
+use coordinator::classic::MemberId;
+use coordinator::consumer::Epoch;
 use futures::future::join_all;
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use kafka_protocol::messages::offset_fetch_response::{
@@ -22,7 +28,7 @@ use kafka_wire::ErrorCode;
 
 use crate::context::Context;
 use crate::groups::GroupName;
-use crate::handlers::group_topics::offsets_tenant;
+use crate::handlers::group_topics::{Resolved, TopicRef, offsets_tenant, resolve};
 use crate::offsets::{Offset, OffsetKey, OffsetRow, ReadError};
 use crate::upstream_errors::{self, Api};
 
@@ -32,6 +38,11 @@ const MAX_PARTITIONS: usize = 1 << 17;
 const BATCHED: i16 = 8;
 /// The first version with an error code for the whole group.
 const GROUP_ERROR: i16 = 2;
+
+/// The first version that names the member.
+const MEMBER_EPOCHS: i16 = 9;
+/// The first version that names topics by id.
+const TOPIC_IDS: i16 = 10;
 
 /// The partitions asked for; `None` for all there are.
 type Asked = Option<Vec<(TopicName, Vec<i32>)>>;
@@ -60,17 +71,109 @@ pub async fn handle(cx: &Context, request: OffsetFetchRequest) -> OffsetFetchRes
 }
 
 async fn of_group(cx: &Context, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
-    let asked = group.topics.map(|topics| {
-        topics
-            .into_iter()
-            .map(|topic| (topic.name, topic.partition_indexes))
-            .collect()
-    });
-    let response = match fetch(cx, &group.group_id, &asked).await {
-        Ok(found) => OffsetFetchResponseGroup::default().with_topics(batched_topics(found)),
+    let group_id = group.group_id.clone();
+    let response = match group_topics(cx, group).await {
+        Ok(topics) => OffsetFetchResponseGroup::default().with_topics(topics),
         Err(code) => OffsetFetchResponseGroup::default().with_error_code(code.code()),
     };
-    response.with_group_id(group.group_id)
+    response.with_group_id(group_id)
+}
+
+async fn group_topics(
+    cx: &Context,
+    group: OffsetFetchRequestGroup,
+) -> Result<Vec<OffsetFetchResponseTopics>, ErrorCode> {
+    if cx.version >= MEMBER_EPOCHS {
+        check_member(cx, &group).await?;
+    }
+    let by_id = cx.version >= TOPIC_IDS;
+    let id = group.group_id;
+    let Some(topics) = group.topics else {
+        let found = fetch(cx, &id, &None).await?;
+        return match by_id {
+            true => Ok(with_ids(cx, found).await),
+            false => Ok(batched_topics(found)),
+        };
+    };
+    let asked = topics
+        .into_iter()
+        .map(|topic| (topic.name, topic.partition_indexes));
+    if by_id {
+        return fetch_by_id(cx, &id, asked.collect()).await;
+    }
+    let found = fetch(cx, &id, &Some(asked.collect())).await?;
+    Ok(batched_topics(found))
+}
+
+/// A member reads at its epoch; whoever names no member is outside the group.
+async fn check_member(cx: &Context, group: &OffsetFetchRequestGroup) -> Result<(), ErrorCode> {
+    let name = GroupName::new(&cx.session.scope, &group.group_id)
+        .map_err(|_| ErrorCode::InvalidGroupId)?;
+    let epoch = Epoch(group.member_epoch);
+    let member = group.member_id.as_deref();
+    // Kafka takes an empty id for a member's; clients outside a group send it too.
+    let member = member.filter(|id| !id.is_empty() || epoch >= Epoch::JOIN);
+    let member = member.map(MemberId::new);
+    cx.node.groups.validate_fetch(&name, member, epoch).await
+}
+
+/// What is committed for topics by id; one that nobody has is an error of its partitions.
+async fn fetch_by_id(
+    cx: &Context,
+    group: &GroupId,
+    asked: Vec<(TopicName, Vec<i32>)>,
+) -> Result<Vec<OffsetFetchResponseTopics>, ErrorCode> {
+    let (refs, partitions): (Vec<TopicRef>, Vec<Vec<i32>>) = asked
+        .into_iter()
+        .map(|(name, partitions)| (TopicRef::read(name, true), partitions))
+        .unzip();
+    let resolved = resolve(cx, &refs).await;
+    let known = resolved.iter().zip(&partitions);
+    let known = known.filter_map(|(topic, partitions)| {
+        let Resolved { name, .. } = topic.as_ref().ok()?;
+        Some((name.clone(), partitions.clone()))
+    });
+    let found = fetch(cx, group, &Some(known.collect())).await?;
+    let mut found = batched_topics(found).into_iter();
+    let topics = resolved.into_iter().zip(refs).zip(partitions);
+    let topics = topics.map(|((topic, asked), partitions)| {
+        let answer = match topic {
+            Ok(_) => found.next().unwrap_or_default(),
+            Err(code) => {
+                let refused = |&index: &i32| {
+                    let (offset, metadata) = parts(None);
+                    OffsetFetchResponsePartitions::default()
+                        .with_partition_index(index)
+                        .with_committed_offset(offset)
+                        .with_metadata(Some(metadata))
+                        .with_error_code(code.code())
+                };
+                OffsetFetchResponseTopics::default()
+                    .with_partitions(partitions.iter().map(refused).collect())
+            }
+        };
+        answer
+            .with_name(TopicName::default())
+            .with_topic_id(asked.id())
+    });
+    Ok(topics.collect())
+}
+
+/// Names that no topic has now can't be told by id, and are left out as in Kafka.
+async fn with_ids(cx: &Context, found: Found) -> Vec<OffsetFetchResponseTopics> {
+    let refs: Vec<TopicRef> = found
+        .iter()
+        .map(|(name, _)| TopicRef::Name(name.clone()))
+        .collect();
+    let resolved = resolve(cx, &refs).await;
+    let topics = batched_topics(found).into_iter().zip(resolved);
+    topics
+        .filter_map(|(topic, resolved)| {
+            let id = resolved.ok().map(|topic| topic.id)?;
+            let answer = topic.with_name(TopicName::default()).with_topic_id(id);
+            (!id.is_nil()).then_some(answer)
+        })
+        .collect()
 }
 
 /// What is committed, in the order asked.

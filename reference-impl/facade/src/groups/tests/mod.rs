@@ -1,5 +1,6 @@
 //! Groups over a scripted Queen. Time is paused: it moves when everybody waits.
 
+mod consumer;
 mod handlers;
 mod registry;
 mod versions;
@@ -9,15 +10,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::classic::{
-    GenerationId, JoinRequest, Joined, MemberId, MemberRef, Protocols, SyncRequest,
+    GenerationId, GroupError, JoinRefusal, JoinRequest, Joined, MemberId, MemberRef, Protocols,
+    SyncRequest,
 };
 use host::shutdown::{Trigger, shutdown};
 use kafka_protocol::protocol::StrBytes;
+use kafka_wire::ErrorCode;
 
-use super::GroupName;
+use super::{Committer, GroupName};
 use crate::config::{Config, HostPort};
 use crate::context::{Context, Node, NodeParts, Session, SessionId};
 use crate::metrics::Metrics;
+use crate::offsets::{Commit, Receipt};
 use crate::queen::Scope;
 use crate::scripted_queen::{ScriptedQueen, test_host};
 
@@ -80,10 +84,33 @@ impl World {
         }
     }
 
+    async fn join(&self, name: &GroupName, request: JoinRequest) -> Result<Joined, JoinRefusal> {
+        self.node.groups.join(name, request, None).await
+    }
+
+    async fn heartbeat(&self, name: &GroupName, member: MemberRef) -> Result<(), GroupError> {
+        self.node.groups.heartbeat(name, member, None).await
+    }
+
+    async fn commit(
+        &self,
+        name: &GroupName,
+        member: MemberRef,
+        commit: Commit,
+    ) -> Result<Receipt, ErrorCode> {
+        let committer = Committer {
+            member,
+            knows_epochs: false,
+            partitions: Vec::new(),
+        };
+        let accepted = self.node.groups.commit(name, committer, commit).await;
+        accepted.map(|accepted| accepted.receipt)
+    }
+
     /// A stable group of one.
     async fn stable(&self, id: &str) -> Joined {
         let name = self.name(id);
-        let joined = self.node.groups.join(&name, self.request()).await.unwrap();
+        let joined = self.join(&name, self.request()).await.unwrap();
         let synced = self.node.groups.sync(&name, sync(&joined)).await;
         assert!(synced.is_ok());
         joined

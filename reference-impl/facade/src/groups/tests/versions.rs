@@ -7,6 +7,7 @@ use kafka_wire::{ApiKey, ErrorCode, VersionRange};
 use super::*;
 use crate::dispatch::encode;
 use crate::handlers;
+use crate::scripted_queen::id_of;
 use crate::windows::WINDOWS;
 
 fn window(key: ApiKey) -> VersionRange {
@@ -158,8 +159,25 @@ async fn an_illegal_group_id_is_refused_at_every_version() {
     }
 }
 
+/// `t` as a request of `version` names it: by its id from 10 on, spelt as dispatch does.
+fn topic_at(version: i16) -> typed::TopicName {
+    let id = uuid::Uuid::parse_str(&id_of("t")).unwrap();
+    match version {
+        10.. => typed::TopicName(StrBytes::from_string(id.simple().to_string())),
+        _ => topic("t"),
+    }
+}
+
 /// Offsets of partition 0 and 1 of `t`, at one version.
 pub(super) fn commit_request(id: &'static str, offset: i64) -> typed::OffsetCommitRequest {
+    commit_request_of(topic("t"), id, offset)
+}
+
+fn commit_request_of(
+    topic: typed::TopicName,
+    id: &'static str,
+    offset: i64,
+) -> typed::OffsetCommitRequest {
     let partition = |index| {
         typed::offset_commit_request::OffsetCommitRequestPartition::default()
             .with_partition_index(index)
@@ -167,7 +185,7 @@ pub(super) fn commit_request(id: &'static str, offset: i64) -> typed::OffsetComm
             .with_committed_metadata(Some(text("m")))
     };
     let topic = typed::offset_commit_request::OffsetCommitRequestTopic::default()
-        .with_name(topic("t"))
+        .with_name(topic)
         .with_partitions(vec![partition(0), partition(1)]);
     typed::OffsetCommitRequest::default()
         .with_group_id(group(id))
@@ -181,9 +199,14 @@ async fn offsets_go_round_at_every_version() {
     world.queen.create("t");
     for version in versions(ApiKey::OFFSET_COMMIT) {
         let offset = i64::from(version);
-        let request = commit_request("g", offset);
+        let request = commit_request_of(topic_at(version), "g", offset);
         let committed = handlers::offset_commit::handle(&world.cx(version), request).await;
         check(ApiKey::OFFSET_COMMIT, version, &committed);
+        let answered = &committed.topics[0];
+        match version {
+            10.. => assert_eq!(answered.topic_id.to_string(), id_of("t")),
+            _ => assert_eq!(answered.name, topic("t")),
+        }
         for partition in &committed.topics[0].partitions {
             assert_eq!(partition.error_code, 0);
         }
@@ -196,11 +219,12 @@ async fn offsets_go_round_at_every_version() {
                 .with_name(topic("t"))
                 .with_partition_indexes(vec![1, 7]);
             let asked_in_batch = typed::offset_fetch_request::OffsetFetchRequestTopics::default()
-                .with_name(topic("t"))
+                .with_name(topic_at(version))
                 .with_partition_indexes(vec![1, 7]);
             let request = if version >= 8 {
                 let of_group = typed::offset_fetch_request::OffsetFetchRequestGroup::default()
                     .with_group_id(group("g"))
+                    .with_member_epoch(-1)
                     .with_topics((!all).then_some(vec![asked_in_batch]));
                 typed::OffsetFetchRequest::default().with_groups(vec![of_group])
             } else {
@@ -210,6 +234,9 @@ async fn offsets_go_round_at_every_version() {
             };
             let fetched = handlers::offset_fetch::handle(&world.cx(version), request).await;
             check(ApiKey::OFFSET_FETCH, version, &fetched);
+            if version >= 10 {
+                assert_eq!(fetched.groups[0].topics[0].topic_id.to_string(), id_of("t"));
+            }
             let rows: Vec<(i32, i64)> = if version >= 8 {
                 let partitions = &fetched.groups[0].topics[0].partitions;
                 partitions
@@ -237,6 +264,11 @@ async fn offsets_go_round_at_every_version() {
 async fn a_failed_fetch_is_told_at_every_version() {
     for version in versions(ApiKey::OFFSET_FETCH) {
         let world = World::new();
+        world.queen.create("t");
+        // Topics are known: the only call left is the one for offsets.
+        let session = world.cx(version).session;
+        let catalogue = &world.node.catalogue;
+        catalogue.view(&session.scope, &session.credential).await;
         world
             .queen
             .script("kv", [crate::scripted_queen::Fault::Status(403)]);
@@ -244,10 +276,11 @@ async fn a_failed_fetch_is_told_at_every_version() {
             .with_name(topic("t"))
             .with_partition_indexes(vec![0]);
         let asked_in_batch = typed::offset_fetch_request::OffsetFetchRequestTopics::default()
-            .with_name(topic("t"))
+            .with_name(topic_at(version))
             .with_partition_indexes(vec![0]);
         let of_group = typed::offset_fetch_request::OffsetFetchRequestGroup::default()
             .with_group_id(group("g"))
+            .with_member_epoch(-1)
             .with_topics(Some(vec![asked_in_batch]));
         let request = if version >= 8 {
             typed::OffsetFetchRequest::default().with_groups(vec![of_group])
