@@ -5,6 +5,7 @@
 mod admin;
 mod client;
 mod consume;
+mod consumer_groups;
 mod corners;
 mod faults;
 mod groups;
@@ -41,6 +42,7 @@ fn all() -> Vec<Scenario> {
         produce::scenarios(),
         consume::scenarios(),
         groups::scenarios(),
+        consumer_groups::scenarios(),
         offsets::scenarios(),
         admin::scenarios(),
         scale::scenarios(),

@@ -31,11 +31,13 @@ pub fn called_as_node(arg0: Option<&OsStr>) -> bool {
     arg0.is_some_and(|arg0| Path::new(arg0).file_name() == Some(OsStr::new(NODE_NAME)))
 }
 
-/// What the matrix sets for every node it starts. Few partitions and no initial join delay, because
-/// checks make hundreds of topics and groups and their subject is not the wait.
+/// What the matrix sets for every node it starts. Few partitions, no initial join delay and quick
+/// heartbeats, because checks make hundreds of topics and groups and their subject is not the wait.
 const DEFAULT_SETTINGS: &[(&str, &str)] = &[
     ("QUEEN_KAFKA_DEFAULT_PARTITIONS", "4"),
     ("QUEEN_KAFKA_GROUP_JOIN_DELAY_MS", "0"),
+    ("QUEEN_KAFKA_GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS", "200"),
+    ("QUEEN_KAFKA_GROUP_CONSUMER_SESSION_TIMEOUT_MS", "6000"),
 ];
 
 /// A server under test.

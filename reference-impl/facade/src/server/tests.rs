@@ -386,7 +386,8 @@ async fn the_real_dispatch_answers_api_versions_and_remembers_nothing_of_a_bad_n
             .unwrap();
         let answer = ApiVersionsResponse::decode(&mut body, version).unwrap();
         assert_eq!((id, body.len()), (7, 0));
-        let (code, served) = if version >= 3 { (42, 0) } else { (0, 33) };
+        let all = crate::windows::WINDOWS.iter().count();
+        let (code, served) = if version >= 3 { (42, 0) } else { (0, all) };
         assert_eq!((answer.error_code, answer.api_keys.len()), (code, served));
     }
 }
