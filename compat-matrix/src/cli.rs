@@ -4,6 +4,7 @@
 mod bench;
 mod list;
 mod run;
+mod sequences;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -51,6 +52,9 @@ enum Command {
     Docs(DocsArguments),
     /// Measure whole systems and write the numbers to a page.
     Bench(bench::BenchArguments),
+    /// Record which requests the real librdkafka sends in basic flows, for the simulation's client
+    /// of that name.
+    Sequences(sequences::SequencesArguments),
     /// The Queen that `bench` compares with, on a port that it prints.
     #[command(name = SERVE_QUEEN, hide = true)]
     ServeQueen(bench::ServeQueenArguments),
@@ -184,6 +188,7 @@ pub fn main() -> ExitCode {
         Command::List(selection) => runtime.block_on(list::list(&selection)),
         Command::Docs(docs) => generate_docs(&docs),
         Command::Bench(arguments) => runtime.block_on(bench::bench(arguments)),
+        Command::Sequences(arguments) => runtime.block_on(sequences::record(arguments)),
         Command::ServeQueen(arguments) => runtime.block_on(bench::serve_queen(arguments)),
     };
     // Tasks that still wait for a dead node must not keep the process.

@@ -20,6 +20,7 @@ pub mod readme;
 pub mod relay;
 pub mod runner;
 pub mod scenarios;
+pub mod sequences;
 pub mod spec;
 pub mod target;
 #[cfg(test)]

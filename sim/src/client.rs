@@ -4,6 +4,7 @@
 //! A [`Client`] is who somebody is; [`producer::Producer`], [`consumer::Consumer`] and
 //! [`admin::Admin`] are what one does. How they behave where libraries differ is a [`Profile`].
 
+pub mod admin;
 mod api;
 pub mod backoff;
 pub mod cluster;

@@ -65,7 +65,8 @@ pub(super) async fn serve_queen(arguments: ServeQueenArguments) -> u8 {
     }
 }
 
-fn failed(stop: &Stop) -> u8 {
+/// Says why there is no result.
+pub(super) fn failed(stop: &Stop) -> u8 {
     let why = match stop {
         Stop::Fail(failure) => &failure.reason,
         Stop::Skip(why) | Stop::Unable(why) => why,

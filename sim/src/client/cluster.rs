@@ -125,8 +125,7 @@ impl Cluster {
     ///
     /// [`CallError`]; the next try may succeed, and waits as long as the profile says.
     pub async fn connection(&self, node: i32, purpose: Purpose) -> Result<Connection, CallError> {
-        let own = self.0.client.profile.parts(purpose);
-        let purpose = if own { purpose } else { Purpose::Control };
+        let purpose = self.0.client.profile.lane(purpose);
         let address = lock(&self.0.state).brokers.get(&node).cloned();
         let address = address.ok_or(CallError::NoBroker(node))?;
         self.open(Lane::Broker(node, purpose), &address).await
@@ -162,17 +161,22 @@ impl Cluster {
         }
     }
 
-    /// A connection to any broker: an open one, or one to the next of those known.
+    /// Whether anything is known beside the bootstrap server.
+    pub fn knows_brokers(&self) -> bool {
+        !lock(&self.0.state).brokers.is_empty()
+    }
+
+    /// A connection to any broker: an open one, or one to the next of those known. The bootstrap
+    /// server is asked while no broker is known, and when they can't be reached.
     ///
     /// # Errors
     ///
     /// [`CallError`]; the next try asks another one.
     pub async fn any(&self) -> Result<Connection, CallError> {
         let brokers = lock(&self.0.state).brokers.clone();
-        let lanes: Vec<_> = brokers
+        let mut lanes: Vec<_> = brokers
             .into_iter()
             .map(|(node, address)| (Lane::Broker(node, Purpose::Control), address))
-            .chain([(Lane::Bootstrap, self.0.client.bootstrap.clone())])
             .collect();
         for (lane, _) in &lanes {
             let slot = self.slot(*lane);
@@ -183,6 +187,7 @@ impl Cluster {
                 return Ok(open.clone());
             }
         }
+        lanes.push((Lane::Bootstrap, self.0.client.bootstrap.clone()));
         let turn = *lock(&self.0.turn) % lanes.len();
         let (lane, address) = &lanes[turn];
         let opened = self.open(*lane, address).await;
@@ -274,9 +279,7 @@ impl Cluster {
             .with_topics(Some(asked.collect()))
             .with_allow_auto_topic_creation(create);
         let response = self.any().await?.call(&request).await?;
-        self.learn(&response)?;
-        self.adopt_bootstrap().await;
-        Ok(())
+        self.learn(&response)
     }
 
     fn learn(&self, response: &MetadataResponse) -> Result<(), CallError> {
@@ -318,35 +321,9 @@ impl Cluster {
             .then_some(response.controller_id.0);
         state.brokers = brokers;
         state.known_at = Some(self.0.client.now());
+        drop(state);
+        *lock(&self.0.turn) = 0;
         Ok(())
-    }
-
-    /// The bootstrap connection becomes that of the broker at its address, where the profile does
-    /// so.
-    async fn adopt_bootstrap(&self) {
-        let client = &self.0.client;
-        if !client.profile.reuses_bootstrap {
-            return;
-        }
-        let node = {
-            let state = lock(&self.0.state);
-            let mut brokers = state.brokers.iter();
-            brokers
-                .find(|(_, address)| **address == client.bootstrap)
-                .map(|(node, _)| *node)
-        };
-        let Some(node) = node else {
-            return;
-        };
-        let (from, to) = (Lane::Bootstrap, Lane::Broker(node, Purpose::Control));
-        let (from, to) = (self.slot(from), self.slot(to));
-        let mut from = from.lock().await;
-        let mut to = to.lock().await;
-        if to.connection.as_ref().is_none_or(|held| !held.is_open())
-            && let Some(open) = from.connection.take_if(|held| held.is_open())
-        {
-            to.connection = Some(open);
-        }
     }
 
     /// Ends every connection.

@@ -5,7 +5,7 @@
 //! application does it does in [`Consumer::poll`], as far as the profile's library does.
 
 pub mod assignor;
-mod coordinator;
+pub(in crate::client) mod coordinator;
 pub mod fetch_session;
 mod fetch_task;
 mod group_task;
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kafka_wire::ErrorCode;
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 
 use super::Client;
@@ -28,9 +28,9 @@ use crate::history::{Call, Event, Isolation, Name, Polled, Promise, Reply, Topic
 use fetch_task::FetchTask;
 use group_task::GroupTask;
 use membership::Membership;
-use positions::Start;
 use shared::Shared;
 
+pub use positions::Start;
 pub use shared::CommitError;
 
 /// `auto.offset.reset`.
@@ -90,12 +90,12 @@ impl Drop for Consumer {
 }
 
 impl Consumer {
-    /// A consumer of these partitions. With a group it begins where that has committed, and may
-    /// commit; it is no member.
+    /// A consumer of these partitions from `start` on. With a group it may commit; it is no member.
     pub fn assigned(
         client: Client,
         settings: Settings,
         partitions: impl IntoIterator<Item = TopicPartition>,
+        start: Start,
     ) -> Self {
         client.introduce(settings.promises.clone());
         let partitions: BTreeSet<_> = partitions.into_iter().collect();
@@ -106,16 +106,20 @@ impl Consumer {
             generation: -1,
             partitions: partitions.iter().cloned().collect(),
         });
-        let start = match settings.group {
-            Some(_) => Start::Committed,
-            None => Start::Reset,
-        };
         let shared = Shared::new(client, settings, topics, None);
         shared.state().positions.add(partitions, start);
-        let reading = tokio::spawn(FetchTask::new(Arc::clone(&shared)).run());
+        let mut tasks = vec![tokio::spawn(FetchTask::new(Arc::clone(&shared)).run())];
+        if shared.client.profile.group.finds_coordinator_at_once {
+            let shared = Arc::clone(&shared);
+            tasks.push(tokio::spawn(async move {
+                if let Some(coordinator) = &shared.coordinator {
+                    coordinator.meet().await;
+                }
+            }));
+        }
         Self {
             shared,
-            tasks: vec![reading.abort_handle()],
+            tasks: tasks.iter().map(JoinHandle::abort_handle).collect(),
         }
     }
 

@@ -39,9 +39,6 @@ pub struct Profile {
     pub retry: BackoffRule,
     /// What it does on connections of its own; everything else of a broker shares one.
     pub own_connections: &'static [Purpose],
-    /// Whether the connection to the bootstrap server becomes that of the broker it turns out to
-    /// be.
-    pub reuses_bootstrap: bool,
     /// Whether it keeps quiet when a broker throttles it (KIP-219).
     pub obeys_throttle: bool,
     /// When it asks for Metadata.
@@ -180,6 +177,9 @@ pub struct GroupRules {
     /// How often a commit that failed for a passing reason is sent again when the application does
     /// not wait for it.
     pub async_commit_retries: u32,
+    /// Whether the coordinator is found and connected as soon as there is a group, even for a
+    /// consumer that is no member and asks it nothing.
+    pub finds_coordinator_at_once: bool,
 }
 
 /// Who does what in a rebalance.
@@ -195,9 +195,15 @@ pub enum Rebalances {
 }
 
 impl Profile {
-    /// Whether what is done for `purpose` has a connection of its own.
-    pub fn parts(&self, purpose: Purpose) -> bool {
-        self.own_connections.contains(&purpose)
+    /// On which connection it does what is done for `purpose`.
+    pub fn lane(&self, purpose: Purpose) -> Purpose {
+        let own = |purpose| self.own_connections.contains(&purpose);
+        match purpose {
+            purpose if own(purpose) => purpose,
+            // It is the coordinator's all the same.
+            Purpose::Rebalance if own(Purpose::Coordinator) => Purpose::Coordinator,
+            _ => Purpose::Control,
+        }
     }
 
     /// The highest version of `key` it speaks.
@@ -283,3 +289,44 @@ pub const HURRIED: [&Profile; 3] = [
     &JAVA.hurried(),
     &FRANZ_GO.hurried(),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_library_speaks_each_api_in_one_ceiling_that_the_codec_writes() {
+        for profile in ALL {
+            let keys: std::collections::BTreeSet<_> =
+                profile.ceilings.iter().map(|(key, _)| *key).collect();
+            assert_eq!(keys.len(), profile.ceilings.len(), "{}", profile.name);
+            for (key, ceiling) in profile.ceilings {
+                let known = kafka_protocol::messages::ApiKey::try_from(key.0);
+                let known = known.expect("a known API").valid_versions();
+                assert!(*ceiling >= known.min, "{}: {key} v{ceiling}", profile.name);
+            }
+        }
+    }
+
+    #[test]
+    fn join_and_sync_go_where_the_coordinator_is_asked() {
+        assert_eq!(JAVA.lane(Purpose::Rebalance), Purpose::Coordinator);
+        assert_eq!(FRANZ_GO.lane(Purpose::Rebalance), Purpose::Rebalance);
+        assert_eq!(FRANZ_GO.lane(Purpose::Coordinator), Purpose::Control);
+        assert_eq!(LIBRDKAFKA.lane(Purpose::Produce), Purpose::Control);
+    }
+
+    #[test]
+    fn hurry_changes_waits_and_nothing_else() {
+        for profile in ALL {
+            let hurried = profile.clone().hurried();
+            assert!(hurried.request_timeout < profile.request_timeout);
+            assert_eq!(hurried.ceilings, profile.ceilings);
+            assert_eq!(hurried.obeys_throttle, profile.obeys_throttle);
+            assert_eq!(hurried.producer.repetition, profile.producer.repetition);
+            assert_eq!(hurried.group.rebalances, profile.group.rebalances);
+            let heartbeat = hurried.group.heartbeat_interval;
+            assert!(heartbeat * 3 <= hurried.group.session_timeout);
+        }
+    }
+}

@@ -1,12 +1,14 @@
 //! Whole clients against the shipped facade, without a fault: they do what an application asks.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use sim::client::consumer::{Consumer, Settings};
+use kafka_wire::ErrorCode;
+use sim::client::admin::{Admin, AdminError};
+use sim::client::consumer::{Consumer, Settings, Start};
 use sim::client::producer::{Plan, Producer, Record, Writer};
 use sim::client::profile::HURRIED;
 use sim::client::{Client, Profile};
@@ -20,14 +22,14 @@ const TOPIC: &str = "orders";
 
 /// A healthy world.
 #[derive(Clone)]
-struct Stage {
+pub struct Stage {
     clients: Clients,
     recorder: Recorder,
     profile: &'static Profile,
 }
 
 impl Stage {
-    fn client(&self, id: &str) -> Client {
+    pub fn client(&self, id: &str) -> Client {
         Client {
             host: self.clients.host(id),
             profile: self.profile,
@@ -62,7 +64,7 @@ impl Stage {
 }
 
 /// Runs `play` to its end; nothing in the history may be wrong.
-fn run(
+pub fn run(
     profile: &'static Profile,
     play: impl FnOnce(Stage) -> BoxFuture<'static, ()> + 'static,
 ) -> Vec<Entry> {
@@ -110,19 +112,23 @@ fn run(
 struct Seen(Arc<Mutex<Vec<(TopicPartition, i64, Value)>>>);
 
 impl Seen {
+    fn lock(&self) -> MutexGuard<'_, Vec<(TopicPartition, i64, Value)>> {
+        self.0.lock().expect("no test panics while it holds this")
+    }
+
     async fn poll(&self, consumer: &Consumer) {
         let polled = consumer.poll(Duration::from_millis(200)).await;
         for one in polled.expect("a consumer that is of use") {
             for record in one.records {
                 let place = (one.at.clone(), record.offset, record.value);
-                self.0.lock().unwrap().push(place);
+                self.lock().push(place);
             }
         }
     }
 
     /// How many different records.
     fn len(&self) -> usize {
-        self.0.lock().unwrap().iter().collect::<BTreeSet<_>>().len()
+        self.lock().iter().collect::<BTreeSet<_>>().len()
     }
 }
 
@@ -197,7 +203,7 @@ fn a_static_member_comes_back_to_what_it_had() {
                 while seen.len() < 44 {
                     seen.poll(&again).await;
                 }
-                let all = seen.0.lock().unwrap().len();
+                let all = seen.lock().len();
                 assert_eq!(all, 44, "nothing that was committed is read again");
             }
             .boxed()
@@ -241,7 +247,8 @@ fn an_assigned_consumer_goes_where_it_is_sent() {
                 stage.write_more().await;
                 let at = TopicPartition::new(TOPIC, 2);
                 let settings = Settings::default();
-                let consumer = Consumer::assigned(stage.client("a"), settings, [at.clone()]);
+                let consumer =
+                    Consumer::assigned(stage.client("a"), settings, [at.clone()], Start::Reset);
                 let seen = Seen::default();
                 while seen.len() < 1 {
                     seen.poll(&consumer).await;
@@ -250,14 +257,14 @@ fn an_assigned_consumer_goes_where_it_is_sent() {
                 consumer.pause(&at);
                 consumer.seek(&at, 0);
                 seen.poll(&consumer).await;
-                assert_eq!(seen.0.lock().unwrap().len(), 1, "it rests");
+                assert_eq!(seen.lock().len(), 1, "it rests");
                 consumer.resume(&at);
-                while seen.0.lock().unwrap().len() < 2 {
+                while seen.lock().len() < 2 {
                     seen.poll(&consumer).await;
                 }
                 // Beyond the log: back to its beginning.
                 consumer.seek(&at, 99);
-                while seen.0.lock().unwrap().len() < 3 {
+                while seen.lock().len() < 3 {
                     seen.poll(&consumer).await;
                 }
                 assert_eq!(seen.len(), 1);
@@ -265,4 +272,70 @@ fn an_assigned_consumer_goes_where_it_is_sent() {
             .boxed()
         });
     }
+}
+
+#[test]
+fn an_administrator_does_everything_once() {
+    for profile in HURRIED {
+        run(profile, |stage| administer(stage).boxed());
+    }
+}
+
+async fn administer(stage: Stage) {
+    let admin = Admin::new(stage.client("admin"), Duration::from_secs(10));
+    let topic = Name::from(TOPIC);
+    let retention = [("retention.ms", "86400000")];
+    admin
+        .create_topic(&topic, 2, &retention)
+        .await
+        .expect("created");
+    let again = admin.create_topic(&topic, 2, &[]).await;
+    let exists = AdminError::Refused(ErrorCode::TopicAlreadyExists);
+    assert_eq!(again, Err(exists));
+    admin
+        .create_partitions(&topic, PARTITIONS)
+        .await
+        .expect("more partitions");
+    let value = async |config: &str| {
+        let all = admin.describe_topic_configs(&topic).await.expect("told");
+        let mut all = all.into_iter();
+        all.find(|(name, _)| name == config)
+            .and_then(|(_, value)| value)
+    };
+    assert_eq!(value("retention.ms").await.as_deref(), Some("86400000"));
+    let hour = [("retention.ms", "3600000")];
+    admin.set_topic_configs(&topic, &hour).await.expect("set");
+    assert_eq!(value("retention.ms").await.as_deref(), Some("3600000"));
+    admin
+        .replace_topic_configs(&topic, &[("max.message.bytes", "2000000")])
+        .await
+        .expect("replaced");
+    assert_ne!(value("retention.ms").await.as_deref(), Some("3600000"));
+
+    stage.write_more().await;
+    let at = TopicPartition::new(TOPIC, 1);
+    assert_eq!(admin.delete_records(&at, 1).await, Ok(1));
+
+    let (group, seen) = (Name::from("g"), Seen::default());
+    let member = stage.member("a", Settings::default());
+    while seen.len() < 3 {
+        seen.poll(&member).await;
+    }
+    let described = admin.describe_group(&group).await.expect("described");
+    assert_eq!(
+        (described.state.as_str(), described.members.len()),
+        ("Stable", 1)
+    );
+    let kept = admin.delete_group(&group).await;
+    assert_eq!(kept, Err(AdminError::Refused(ErrorCode::NonEmptyGroup)));
+    member.commit().await.expect("committed");
+    member.close().await;
+    let listed = admin.list_groups().await.expect("listed");
+    assert!(listed.iter().any(|one| one.group == group), "{listed:?}");
+    admin.delete_group(&group).await.expect("deleted");
+    admin.delete_topic(&topic).await.expect("deleted");
+    let gone = admin.delete_topic(&topic).await;
+    let unknown = AdminError::Refused(ErrorCode::UnknownTopicOrPartition);
+    assert!(gone == Err(unknown), "{gone:?}");
+    admin.close().await;
 }

@@ -2,5 +2,7 @@
 
 mod believed;
 mod clients;
+mod connection;
 mod scenarios;
 mod seam;
+mod sequences;

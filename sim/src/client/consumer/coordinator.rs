@@ -23,7 +23,7 @@ const JOIN_LAPSE: Duration = Duration::from_secs(5);
 
 /// The coordinator of one group.
 #[derive(Debug)]
-pub(super) struct Coordinator {
+pub(in crate::client) struct Coordinator {
     pub group: Name,
     client: Client,
     cluster: Cluster,
@@ -36,7 +36,7 @@ pub(super) struct Coordinator {
 pub(super) type Committed = Result<Vec<(TopicPartition, ErrorCode)>, CallError>;
 
 impl Coordinator {
-    pub(super) fn new(cluster: Cluster, group: Name) -> Self {
+    pub(in crate::client) fn new(cluster: Cluster, group: Name) -> Self {
         Self {
             group,
             client: cluster.client().clone(),
@@ -71,8 +71,18 @@ impl Coordinator {
         connected
     }
 
+    /// Finds and connects it, however long that takes.
+    pub(super) async fn meet(&self) {
+        let mut failures = 0;
+        while let Err(error) = self.connection(Purpose::Coordinator).await {
+            self.trouble(&error);
+            failures += 1;
+            self.client.back_off(failures).await;
+        }
+    }
+
     /// Asks any broker where it is.
-    pub(super) async fn find(&self) -> Result<i32, CallError> {
+    pub(in crate::client) async fn find(&self) -> Result<i32, CallError> {
         let _one_at_a_time = self.finding.lock().await;
         if let Some(node) = self.node() {
             // Somebody else has asked meanwhile.
@@ -330,7 +340,7 @@ impl Coordinator {
 }
 
 /// The failure for the history.
-pub(super) fn failure(error: &CallError) -> Failure {
+pub(in crate::client) fn failure(error: &CallError) -> Failure {
     match error.code() {
         Some(code) => Failure::code(code.code(), code.name()),
         None => Failure::here(error.to_string()),

@@ -183,7 +183,9 @@ impl Task {
             self.refreshing = true;
             self.start_refresh();
         }
-        if !self.identifying && self.core.needs_identity() && !self.topics.is_empty() {
+        // Whoever answers then is a broker, not the bootstrap server.
+        let wanted = self.core.needs_identity() && self.cluster.knows_brokers();
+        if !self.identifying && wanted {
             self.identifying = true;
             self.start_identify();
         }

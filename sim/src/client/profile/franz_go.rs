@@ -75,7 +75,6 @@ pub const FRANZ_GO: Profile = Profile {
     request_timeout: Duration::from_secs(20),
     retry: BACKOFF,
     own_connections: &[Purpose::Produce, Purpose::Fetch, Purpose::Rebalance],
-    reuses_bootstrap: false,
     obeys_throttle: true,
     metadata: MetadataRules {
         max_age: Duration::from_secs(300),
@@ -114,5 +113,6 @@ pub const FRANZ_GO: Profile = Profile {
         rebalances: Rebalances::InBackground,
         auto_commit_interval: Duration::from_secs(5),
         async_commit_retries: 20,
+        finds_coordinator_at_once: false,
     },
 };

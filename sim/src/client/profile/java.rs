@@ -77,7 +77,6 @@ pub const JAVA: Profile = Profile {
         jitter_percent: (20, 20),
     },
     own_connections: &[Purpose::Coordinator],
-    reuses_bootstrap: false,
     obeys_throttle: true,
     metadata: MetadataRules {
         max_age: Duration::from_secs(300),
@@ -116,5 +115,6 @@ pub const JAVA: Profile = Profile {
         rebalances: Rebalances::InPoll,
         auto_commit_interval: Duration::from_secs(5),
         async_commit_retries: 0,
+        finds_coordinator_at_once: false,
     },
 };

@@ -8,7 +8,7 @@
 //! | request timeout | `socket.timeout.ms`; one timeout closes the connection (`socket.max.fails` 1) |
 //! | retry | `retry.backoff.ms`, `retry.backoff.max.ms`; jitter `RD_KAFKA_RETRY_JITTER_PERCENT` |
 //! | own connections | the logical broker `GroupCoordinator`: rdkafka_cgrp.c |
-//! | bootstrap becomes broker | `rd_kafka_broker_update` in rdkafka_broker.c |
+//! | the bootstrap server's connection stays its own | recorded: fixtures/sequences/librdkafka.json |
 //! | throttle time only reported | `rd_kafka_op_throttle_time` in rdkafka_op.c: an event for the application, nothing waits |
 //! | metadata | `topic.metadata.refresh.interval.ms`, `topic.metadata.refresh.fast.interval.ms` |
 //! | idempotence off, acks all | `enable.idempotence`, `request.required.acks` |
@@ -21,6 +21,7 @@
 //! | fetch | `fetch.wait.max.ms`, `fetch.min.bytes`, `fetch.max.bytes`, `fetch.message.max.bytes`, `fetch.error.backoff.ms`; session id 0, epoch −1: rdkafka_fetcher.c |
 //! | group | `partition.assignment.strategy`, `session.timeout.ms`, `heartbeat.interval.ms`, `max.poll.interval.ms` (also JoinGroup's rebalance timeout), `auto.commit.interval.ms` |
 //! | rebalances | rdkafka_cgrp.c runs in the main thread; `rebalance_cb` is served by poll (INTRODUCTION.md) |
+//! | the coordinator is looked for at once | `rd_kafka_cgrp_serve` in rdkafka_cgrp.c runs as soon as there is a `group.id`; recorded |
 //! | commit retries | `rd_kafka_cgrp_handle_OffsetCommit` retries what `rd_kafka_err_action` calls retriable, up to `RD_KAFKA_REQUEST_DEFAULT_RETRIES` |
 
 use std::time::Duration;
@@ -81,7 +82,6 @@ pub const LIBRDKAFKA: Profile = Profile {
         jitter_percent: (20, 20),
     },
     own_connections: &[Purpose::Coordinator],
-    reuses_bootstrap: true,
     obeys_throttle: false,
     metadata: MetadataRules {
         max_age: Duration::from_secs(300),
@@ -120,5 +120,6 @@ pub const LIBRDKAFKA: Profile = Profile {
         rebalances: Rebalances::ServedByPoll,
         auto_commit_interval: Duration::from_secs(5),
         async_commit_retries: 2,
+        finds_coordinator_at_once: true,
     },
 };
