@@ -1,6 +1,7 @@
 //! The command line. Exit codes: 0 all is well, 1 something went wrong in a simulated world or in a
 //! history, 2 the command could not do its work.
 
+mod bench;
 mod check;
 mod explain;
 mod list;
@@ -43,6 +44,8 @@ enum Command {
     Check(check::Arguments),
     /// List families and scenarios.
     List,
+    /// Measure how fast the simulation is, against turmoil alone.
+    Bench(bench::Arguments),
     /// What `sweep` runs in processes of its own: runs from standard input.
     #[command(hide = true)]
     Work(sweep::WorkArguments),
@@ -56,6 +59,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Check(arguments) => check::run(&arguments),
         Command::List => list::run(),
+        Command::Bench(arguments) => bench::run(&arguments),
         Command::Work(arguments) => sweep::work(&arguments),
     };
     match answer {

@@ -3,6 +3,8 @@
 mod believed;
 mod clients;
 mod connection;
+mod lint;
+mod planted;
 mod scenarios;
 mod seam;
 mod sequences;

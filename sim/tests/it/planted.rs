@@ -1,0 +1,125 @@
+//! Proof that the checkers can fire: doubles with a planted fault, each caught by the checker that
+//! names it, within a few seeds, under a schedule that shrinks to a handful of steps; and the same
+//! double without the fault, which nobody accuses.
+
+mod door;
+mod lies;
+mod plays;
+
+use futures::FutureExt;
+use sim::explore::explore;
+use sim::history::Anomaly;
+use sim::run::execute;
+use sim::scenario::{Family, Play, Scenario, Setting};
+use sim::schedule::{Kind, Link, Rules, Server};
+use sim::world::Doubles;
+
+use door::{Honest, door, forgetful_storage};
+
+/// Seeds within which a planted fault must be found.
+const SEEDS: u64 = 12;
+/// Steps of its smallest schedule.
+const MAX_STEPS: usize = 5;
+
+const RULES: Rules = Rules {
+    heal_at_ms: 3_000,
+    max_steps: 4,
+    max_wall_jump_ms: 1,
+    max_lasting_ms: 1_000,
+    kinds: &[
+        (3, Kind::Bounce),
+        (2, Kind::Partition),
+        (3, Kind::Repair),
+        (1, Kind::Hold),
+        (2, Kind::Release),
+    ],
+    servers: &[Server::Facade],
+    links: &[Link::ClientsFacade, Link::FacadeQueen],
+    hops: &[],
+    clients: &[],
+    apis: &[],
+};
+
+fn scenario(name: &'static str, doubles: fn() -> Doubles, play: Play) -> Scenario {
+    Scenario {
+        name,
+        about: "a planted fault",
+        family: Family::Planted,
+        rules: RULES,
+        planted: None,
+        setting: Setting {
+            doubles,
+            ..Setting::PLAIN
+        },
+        patience: std::time::Duration::from_secs(40),
+        play,
+        strangers: None,
+    }
+}
+
+/// The fault is found, named and shrunk.
+fn caught(name: &'static str, doubles: fn() -> Doubles, play: Play, anomaly: Anomaly) {
+    let scenario = scenario(name, doubles, play);
+    let failure = (0..SEEDS)
+        .filter_map(|seed| explore(&scenario, seed).err())
+        .find(|failure| failure.names().contains(&anomaly))
+        .unwrap_or_else(|| panic!("{name}: nobody said {anomaly} within {SEEDS} seeds"));
+    assert!(failure.run.schedule.len() <= MAX_STEPS, "{failure}");
+    let again = execute(&scenario, failure.run.seed, &failure.run.schedule);
+    assert_eq!(again.violations, failure.outcome.violations, "{failure}");
+    for verdict in &again.violations {
+        let inside = |at: &usize| *at < again.history.len();
+        assert!(verdict.proof.iter().all(inside), "{verdict}");
+        assert!(verdict.proof.len() <= 8, "a small proof: {verdict}");
+    }
+}
+
+macro_rules! faults {
+    ($($test:ident: $doubles:expr, $play:expr => $anomaly:ident;)*) => {$(
+        #[test]
+        fn $test() {
+            caught(stringify!($test), || $doubles, |stage| $play(stage).boxed(), Anomaly::$anomaly);
+        }
+    )*};
+}
+
+faults! {
+    a_door_that_acknowledges_before_it_pushes: door(|_| lies::acknowledges_ahead()), plays::orders => LostWrite;
+    a_door_that_forgets_a_push: door(|_| lies::forgets()), plays::orders => SequenceGap;
+    a_door_that_pushes_twice: door(|_| lies::pushes_twice()), plays::orders => Duplicate;
+    a_window_of_sequences_that_forgets_at_restart: door(lies::forgets_at_restart), plays::orders => Duplicate;
+    storage_that_takes_a_repetition_for_a_new_push: forgetful_storage(), plays::orders => Duplicate;
+    a_door_that_tells_wrong_offsets: door(|_| lies::tells_wrong_offsets()), plays::orders => InconsistentOffset;
+    a_door_that_swaps_batches: door(|_| lies::swaps()), plays::orders => Order;
+    a_door_that_writes_elsewhere: door(|_| lies::writes_elsewhere()), plays::orders => Phantom;
+    a_door_that_refuses_what_it_stores: door(|_| lies::refuses_what_it_stores()), plays::orders => AbortedRead;
+    a_door_that_refuses_good_batches: door(|_| lies::refuses()), plays::orders => Refused;
+    a_door_that_skips_a_batch_of_a_fetch: door(|_| lies::skips()), plays::orders => PollSkip;
+    a_door_that_changes_bytes: door(|_| lies::changes_bytes()), plays::orders => Corrupt;
+    a_door_that_answers_the_wrong_request: door(|_| lies::answers_another()), plays::orders => Malformed;
+    a_door_that_never_answers_the_auditor: door(|_| lies::ignores_the_auditor()), plays::orders => Stuck;
+    a_door_that_throttles_and_does_not_mute: door(|_| lies::throttles()), plays::muted_orders => NotMuted;
+    a_client_that_ignores_its_throttle: door(|_| lies::throttles()), plays::hasty_orders => ThrottleIgnored;
+    a_coordinator_that_gives_a_partition_twice: door(|_| lies::gives_twice()), plays::group => TwoOwners;
+    a_coordinator_that_tells_old_offsets: door(|_| lies::tells_old_offsets()), plays::group => CommitBack;
+    a_coordinator_that_makes_offsets_up: door(|_| lies::makes_offsets_up()), plays::group => PhantomCommit;
+    a_coordinator_that_takes_everything: door(|_| lies::takes_everything()), plays::group => Zombie;
+    a_coordinator_that_never_assigns: door(|_| lies::never_assigns()), plays::group => NotConverged;
+    a_log_that_seems_to_begin_later: door(|_| lies::begins_later()), plays::group => Unseen;
+}
+
+#[test]
+fn an_honest_double_is_not_accused() {
+    let honest = || door(|_| Box::new(Honest));
+    for (name, play) in [
+        ("orders", (|stage| plays::orders(stage).boxed()) as Play),
+        ("group", |stage| plays::group(stage).boxed()),
+    ] {
+        let scenario = scenario(name, honest, play);
+        for seed in 0..3 {
+            if let Err(failure) = explore(&scenario, seed) {
+                panic!("{failure}\n{}", failure.run);
+            }
+        }
+    }
+}
