@@ -13,6 +13,8 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 LOG4J_VERSION = "2.25.5"
+# The main class of a node; all others are tools.
+NODE = "kafka.Kafka"
 
 
 class Missing(Exception):
@@ -75,7 +77,8 @@ class Jars:
             if self.major >= 4
             else f"-Dlog4j.configuration=file:{HERE / 'log4j.properties'}"
         )
-        return [*line, logging, "-cp", self.classpath(), main, *arguments]
+        level = f"-Doracle.level={'INFO' if main == NODE else 'WARN'}"
+        return [*line, logging, level, "-cp", self.classpath(), main, *arguments]
 
 
 def java_version() -> str:

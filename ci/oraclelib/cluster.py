@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from . import settings, tls, wire
-from .artifacts import Jars
+from .artifacts import NODE, Jars
 from .settings import HOST, MECHANISMS, NodePlan, User, Wanted
 
 START_WITHIN_S = 60
@@ -78,7 +78,7 @@ def format_all(wanted: Wanted, jars: Jars, nodes: list[NodePlan], user: User) ->
 def launch(
     jars: Jars, node: NodePlan, options: tuple[str, ...], bound_to_parent: bool
 ) -> subprocess.Popen:
-    command = jars.command("kafka.Kafka", str(node.settings_file), options=(HEAP, *options))
+    command = jars.command(NODE, str(node.settings_file), options=(HEAP, *options))
     # A run that is killed must not leave nodes behind.
     if bound_to_parent and shutil.which("setpriv"):
         command = ["setpriv", "--pdeathsig", "TERM", *command]

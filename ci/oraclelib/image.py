@@ -77,7 +77,7 @@ def fill(tar: tarfile.TarFile, jars: Jars) -> None:
         else "-Dlog4j.configuration=file:/kafka/log4j.properties"
     )
     text(tar, "kafka/template", template(jars))
-    text(tar, "kafka/start", START.replace("LOGGING", logging).replace("ID", settings.uuid()))
+    text(tar, "kafka/start", START.replace("LOGGING", f"{logging} -Doracle.level=INFO").replace("ID", settings.uuid()))
 
 
 def template(jars: Jars) -> str:
