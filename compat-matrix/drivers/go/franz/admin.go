@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -92,13 +93,23 @@ func createTopics(ctx context.Context, admin *kadm.Client, line lines.Line) (any
 	if op.ValidateOnly {
 		create = admin.ValidateCreateTopics
 	}
-	outcomes := lines.Outcomes{}
+	// The client creates topics of one width and configuration at once.
+	alike := map[string][]lines.NewTopic{}
 	for _, topic := range op.Topics {
+		kind := fmt.Sprint(topic.Partitions, topic.Config)
+		alike[kind] = append(alike[kind], topic)
+	}
+	outcomes := lines.Outcomes{}
+	for _, topics := range alike {
 		config := map[string]*string{}
-		for name, value := range topic.Config {
+		for name, value := range topics[0].Config {
 			config[name] = &value
 		}
-		done, err := create(ctx, topic.Partitions, 1, config, topic.Name)
+		var wanted []string
+		for _, topic := range topics {
+			wanted = append(wanted, topic.Name)
+		}
+		done, err := create(ctx, topics[0].Partitions, 1, config, wanted...)
 		if err != nil {
 			return nil, err
 		}

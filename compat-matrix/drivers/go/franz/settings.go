@@ -58,7 +58,9 @@ func both(settings lines.Settings) []kgo.Opt {
 		opts = append(opts, kgo.MetadataMaxAge(age), kgo.MetadataMinAge(min(age, 250*time.Millisecond)))
 	}
 	if ms := settings.RequestTimeoutMs; ms != nil {
-		opts = append(opts, kgo.RequestTimeoutOverhead(lines.Ms(*ms)))
+		// A produce request waits for both.
+		half := max(100*time.Millisecond, lines.Ms(*ms)/2)
+		opts = append(opts, kgo.ProduceRequestTimeout(half), kgo.RequestTimeoutOverhead(half))
 	}
 	if ms := settings.RetryBackoffMs; ms != nil {
 		opts = append(opts, kgo.RetryBackoffFn(func(int) time.Duration { return lines.Ms(*ms) }))
@@ -67,7 +69,11 @@ func both(settings lines.Settings) []kgo.Opt {
 }
 
 func producerOpts(settings lines.Settings) ([]kgo.Opt, error) {
-	opts := append(both(settings), kgo.RecordPartitioner(partitioner{kgo.StickyKeyPartitioner(nil)}))
+	opts := append(both(settings),
+		kgo.RecordPartitioner(partitioner{kgo.StickyKeyPartitioner(nil)}),
+		// Producers of other clients let the broker create a topic unless they are told not to.
+		kgo.AllowAutoTopicCreation(),
+	)
 	acks, plain := kgo.AllISRAcks(), settings.Idempotence != nil && !*settings.Idempotence
 	if settings.Acks != nil && *settings.Acks != "all" {
 		// The client is idempotent unless it is asked not to be, and then wants all acknowledgements.

@@ -21,6 +21,7 @@ export class Administration {
     "groups",
     "delete_groups",
     "group_offsets",
+    "alter_group_offsets",
     "describe_cluster",
   ]);
 
@@ -159,6 +160,11 @@ export class Administration {
     );
   }
 
+  async alter_group_offsets(op) {
+    await setOffsets(this.admin, op.group, op.offsets);
+    return {};
+  }
+
   async describe_cluster() {
     const found = await this.ask(this.admin.describeCluster());
     return {
@@ -172,6 +178,17 @@ export class Administration {
 
   async close() {
     await within(5_000, this.admin.disconnect(), "disconnecting").catch(() => {});
+  }
+}
+
+/** Sets offsets of a group from outside, a topic at a time. */
+export async function setOffsets(admin, groupId, offsets) {
+  const topics = {};
+  for (const { topic, partition, offset } of offsets) {
+    (topics[topic] ??= []).push({ partition, offset: String(offset) });
+  }
+  for (const [topic, partitions] of Object.entries(topics)) {
+    await within(CALL_MS, admin.setOffsets({ groupId, topic, partitions }), "setting offsets");
   }
 }
 

@@ -1,12 +1,10 @@
 // Groups, commits, positions. The client pushes; a batch waits here until a poll takes its records.
 
-import kafkajs from "kafkajs";
-
-import { pause, within } from "../lib/lines.mjs";
+import { Unsupported, pause, within } from "../lib/lines.mjs";
 import { key, place, places, text } from "../lib/values.mjs";
+import { setOffsets } from "./admin.mjs";
 import { protocolError } from "./main.mjs";
 
-const { PartitionAssigners } = kafkajs;
 const CALL_MS = 15_000;
 const SLICE_MS = 20;
 
@@ -60,9 +58,6 @@ export class Consuming {
     }
     if (s.isolation !== undefined) {
       config.readUncommitted = s.isolation === "read_uncommitted";
-    }
-    if (s.assignors !== undefined) {
-      config.partitionAssigners = [PartitionAssigners.roundRobin];
     }
     return config;
   }
@@ -161,6 +156,9 @@ export class Consuming {
   async commit(op) {
     const offsets =
       op.offsets ?? [...this.held.values()].filter((each) => each.offset >= 0n);
+    if (this.consumer === null) {
+      return this.commitOutside(offsets);
+    }
     await within(
       CALL_MS,
       this.consumer.commitOffsets(
@@ -173,6 +171,15 @@ export class Consuming {
       ),
       "committing",
     );
+    return {};
+  }
+
+  /** Who is no member commits as an administrator does. */
+  async commitOutside(offsets) {
+    if (offsets.some(({ metadata }) => metadata)) {
+      throw new Unsupported("only a member commits with metadata");
+    }
+    await setOffsets(await this.helper(), this.settings.group_id, offsets);
     return {};
   }
 

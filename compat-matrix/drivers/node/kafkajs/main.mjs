@@ -110,10 +110,11 @@ await serve({
   name: "kafkajs",
   version: packageVersion(import.meta.url, "kafkajs"),
   lacks: [
-    "alter_group_offsets",
     "assign",
     "assignor.cooperative-sticky",
     "assignor.range",
+    // Its round robin has a name of its own, so it shares no group with other clients.
+    "assignor.roundrobin",
     "assignor.sticky",
     "change_topic_config",
     // Without packages of other makers.
@@ -130,6 +131,7 @@ await serve({
     "list_offsets",
     "offset_reset.error",
     "record.header_null",
+    "setting.assignors",
     "setting.batch_bytes",
     "setting.batch_records",
     "setting.delivery_timeout_ms",
