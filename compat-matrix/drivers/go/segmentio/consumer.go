@@ -58,7 +58,11 @@ func (s *session) openConsumer(line lines.Line) error {
 	if err != nil {
 		return err
 	}
-	config := kafka.ReaderConfig{Brokers: s.addresses, Dialer: s.dialer, StartOffset: kafka.LastOffset}
+	config := kafka.ReaderConfig{
+		Brokers: s.addresses, Dialer: s.dialer, StartOffset: kafka.LastOffset,
+		// A reader closes only after the fetch that it waits for; its own ten seconds are too long.
+		MaxWait: 500 * time.Millisecond,
+	}
 	if word := settings.OffsetReset; word != nil {
 		switch *word {
 		case "earliest":

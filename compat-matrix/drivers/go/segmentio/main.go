@@ -37,8 +37,9 @@ var client = lines.Client{
 		"init_transactions",
 		"list_offsets",
 		"pause",
-		// An empty header comes as an absent one.
+		// What is empty comes as absent.
 		"record.header_null",
+		"record.tombstone",
 		"resume",
 		"send_offsets",
 		"setting.auto_create_topics",

@@ -48,6 +48,8 @@ func (s *session) openProducer(line lines.Line) error {
 		RequiredAcks: kafka.RequireAll,
 		// A record at a time would wait a second for company.
 		BatchTimeout: 5 * time.Millisecond,
+		// Producers of other clients let the broker create a topic unless they are told not to.
+		AllowAutoTopicCreation: true,
 	}
 	one := &producer{writer: writer, acknowledged: true}
 	if word := settings.Acks; word != nil {

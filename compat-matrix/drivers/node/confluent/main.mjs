@@ -137,6 +137,8 @@ await serve({
   name: "@confluentinc/kafka-javascript",
   version: packageVersion(import.meta.url, "@confluentinc/kafka-javascript"),
   lacks: [
+    // Whether it is there was decided when librdkafka was compiled.
+    ...(RdKafka.features.includes("zstd") ? [] : ["codec.zstd"]),
     "alter_group_offsets",
     "alter_topic_config",
     "assignor.sticky",
