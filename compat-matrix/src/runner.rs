@@ -56,7 +56,8 @@ async fn run_one(spec: &Spec, cx: Cx, expectations: &Expectations) -> Check {
     let began = Instant::now();
     let record = cx.record.clone();
     let target = cx.target.kind().name().to_owned();
-    let verdict = guarded(spec, cx).await;
+    let time_out = spec.time_out * cx.target.kind().patience();
+    let verdict = guarded(spec, cx, time_out).await;
     if let Err(Stop::Fail(failure)) = &verdict
         && let Some(difference) = &failure.difference
     {
@@ -95,19 +96,16 @@ async fn run_one(spec: &Spec, cx: Cx, expectations: &Expectations) -> Check {
 }
 
 /// Runs the check in a task of its own, so that neither a panic nor a loop without waits stops others.
-async fn guarded(spec: &Spec, cx: Cx) -> Verdict {
+async fn guarded(spec: &Spec, cx: Cx, time_out: Duration) -> Verdict {
     let running = tokio::spawn(AssertUnwindSafe(spec.start(cx)).catch_unwind());
     let abort = running.abort_handle();
-    match timeout(spec.time_out, running).await {
+    match timeout(time_out, running).await {
         Ok(Ok(Ok(verdict))) => verdict,
         Ok(Ok(Err(panic))) => Err(Stop::fail(panic_words(panic.as_ref()))),
         Ok(Err(error)) => Err(Stop::fail(format!("the check was lost: {error}"))),
         Err(_) => {
             abort.abort();
-            Err(Stop::fail(format!(
-                "not done within {}",
-                seconds(spec.time_out)
-            )))
+            Err(Stop::fail(format!("not done within {}", seconds(time_out))))
         }
     }
 }

@@ -30,6 +30,15 @@ impl Kind {
             Self::Bootstrap { .. } => "bootstrap",
         }
     }
+
+    /// How much longer things may take than on a node of our own, as a factor: a real cluster creates
+    /// and deletes in the background, and may be far away.
+    pub const fn patience(&self) -> u32 {
+        match self {
+            Self::Facade => 1,
+            Self::Bootstrap { .. } => 3,
+        }
+    }
 }
 
 /// A target with its shared node.
@@ -98,7 +107,7 @@ impl Target {
         match &self.kind {
             Kind::Facade => Node::launch(new_folder(&self.scratch)?, settings).await,
             Kind::Bootstrap { .. } => Err(Stop::skip(
-                "needs a node that can be killed or configured; this target was started by somebody else",
+                "needs a node that can be killed or configured; this target is no node of ours",
             )),
         }
     }
