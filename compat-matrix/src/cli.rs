@@ -113,6 +113,11 @@ enum TargetName {
 }
 
 impl Selection {
+    /// Whether every wire check is asked for.
+    fn is_whole(&self) -> bool {
+        self.filter.is_none() && self.takes_wire()
+    }
+
     fn kind(&self) -> Result<Kind, String> {
         match (self.target, &self.bootstrap) {
             (Some(TargetName::Facade), Some(_)) => Err(

@@ -1,6 +1,7 @@
 //! Which checks a target refuses, and how. Two-sided: a refusal that is promised but does not come is
 //! as unexpected as one that comes without being promised, so the file cannot rot.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use reports::Outcome;
@@ -148,6 +149,25 @@ impl Expectations {
         self.entries.iter().find(|entry| matches(&entry.checks, id))
     }
 
+    /// The entries that no check of a whole run fits, when everything is to be run: what was promised
+    /// is not even asked any more. An entry behind a broader one fits nothing either.
+    pub fn unused(&self, ids: &[&str]) -> Vec<&Entry> {
+        if self.undeclared_skips == UndeclaredSkips::Allowed {
+            return Vec::new();
+        }
+        let counts = |id: &str| {
+            self.entries
+                .iter()
+                .position(|entry| matches(&entry.checks, id))
+        };
+        let used: BTreeSet<usize> = ids.iter().filter_map(|id| counts(id)).collect();
+        let entries = self.entries.iter().enumerate();
+        entries
+            .filter(|(at, _)| !used.contains(at))
+            .map(|(_, entry)| entry)
+            .collect()
+    }
+
     /// Judges how a check ended.
     pub fn judge(&self, id: &str, verdict: &Verdict) -> Judgement {
         let entry = self.entry(id);
@@ -275,6 +295,25 @@ mod tests {
         assert_eq!((judged.outcome, judged.expected), (Outcome::Fail, false));
         let judged = refuses().judge(id, &Err(Stop::fail("broken")));
         assert_eq!((judged.outcome, judged.expected), (Outcome::Fail, false));
+    }
+
+    #[test]
+    fn an_entry_that_fits_no_check_is_unused_where_everything_is_to_be_run() {
+        let mut file = refuses();
+        file.entries.push(Entry {
+            checks: "wire/create-acls/v3/*".into(),
+            ..file.entries[0].clone()
+        });
+        let unused = |file: &Expectations, ids: &[&str]| -> Vec<String> {
+            let unused = file.unused(ids).into_iter();
+            unused.map(|entry| entry.checks.clone()).collect()
+        };
+        let ids = ["other", "wire/create-acls/v3/creates"];
+        assert_eq!(unused(&file, &ids), ["wire/create-acls/v3/*"]);
+        assert_eq!(unused(&refuses(), &["other"]), ["wire/create-acls/*"]);
+        assert_eq!(unused(&refuses(), &ids), [""; 0]);
+        file.undeclared_skips = UndeclaredSkips::Allowed;
+        assert_eq!(unused(&file, &["other"]), [""; 0]);
     }
 
     #[test]

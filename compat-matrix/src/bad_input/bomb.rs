@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use futures::future::join_all;
-use kafka_wire::ApiKey;
 use kafka_wire::records::{BatchBuilder, BatchOptions, Compression, Compressor, Record};
+use kafka_wire::{ApiKey, ErrorCode};
 
 use super::honest::{Honest, Watch};
 use crate::cx::Cx;
-use crate::spec::{Lane, Spec, Stop, Verdict, WIRE};
-use crate::wire::{Connection, Reply};
+use crate::probes::Probe;
+use crate::spec::{Lane, Spec, Stop, Verdict, WIRE, ensure, expect_eq};
+use crate::wire::{Connection, Reply, advertised};
 
+/// The version of Produce: the first with every codec.
+const VERSION: i16 = 7;
 /// What each bomb expands to.
 const EXPANDED_BYTES: usize = 256 << 20;
 /// How many are sent at once, of each codec.
@@ -25,7 +28,7 @@ const CODECS: [Compression; 3] = [Compression::Gzip, Compression::Zstd, Compress
 pub(super) fn spec() -> Spec {
     Spec::new(
         "bad-input/compression-bomb",
-        "Batches that expand a thousandfold cost a bounded amount of memory",
+        "Batches that expand a thousandfold are too large, and cost a bounded amount of memory",
         WIRE,
         run,
     )
@@ -36,6 +39,15 @@ pub(super) fn spec() -> Spec {
 
 async fn run(cx: Cx) -> Verdict {
     let node = cx.own_node(&[]).await?;
+    let windows = advertised(node.bootstrap()).await.map_err(Stop::fail)?;
+    let probe = Probe::at(
+        cx.clone(),
+        node.bootstrap(),
+        ApiKey::PRODUCE,
+        VERSION,
+        windows.into(),
+    );
+    let topic = probe.topic(1).await?;
     let honest = Honest::start(node.bootstrap()).await?;
     let mut bombs = Vec::new();
     for codec in CODECS {
@@ -44,13 +56,16 @@ async fn run(cx: Cx) -> Verdict {
             .map_err(|error| Stop::fail(format!("cannot make a bomb: {error}")))??;
         cx.record
             .fact(format!("bytes of the {codec:?} bomb"), bomb.len());
-        bombs.push(bomb);
+        bombs.push((codec, bomb));
     }
-    let watch = Watch::start(&node).await;
+    let watch = Watch::start(&node).await?;
     let blasts = (0..AT_ONCE)
         .flat_map(|_| &bombs)
-        .map(|bomb| blast(&cx, node.bootstrap(), bomb));
+        .map(|(codec, bomb)| blast(&cx, node.bootstrap(), &topic.name, *codec, bomb));
     join_all(blasts).await.into_iter().collect::<Verdict>()?;
+    ensure(probe.end_offset(&topic, 0).await? == 0, || {
+        "a bomb was stored".into()
+    })?;
     watch.grew_at_most(&cx, &node, MAY_COST_KIB).await?;
     honest.was_well(&cx).await
 }
@@ -76,23 +91,43 @@ fn bomb(compression: Compression) -> Result<Vec<u8>, Stop> {
     Ok(out.to_vec())
 }
 
-/// Sends a bomb with Produce v7 to partition 0 of topic "bomb", which the node may make or not: any
-/// answer will do, and so will a close.
-async fn blast(cx: &Cx, bootstrap: &str, bomb: &[u8]) -> Verdict {
-    cx.record.seen(ApiKey::PRODUCE, 7);
+/// Sends a bomb to partition 0 of `topic`, and demands that it is refused for what it is.
+async fn blast(cx: &Cx, bootstrap: &str, topic: &str, codec: Compression, bomb: &[u8]) -> Verdict {
+    cx.record.seen(ApiKey::PRODUCE, VERSION);
+    let name = |request: &mut Vec<u8>| {
+        // Topic names are short.
+        request.put_i16(topic.len() as i16);
+        request.extend(topic.as_bytes());
+    };
     let mut request = b"\x00\x00\x00\x07\x00\x00\x00\x07\x00\x04bomb".to_vec();
     // No transactional id, acks of all, ten seconds, one topic, one partition.
-    request.extend(b"\xff\xff\xff\xff\x00\x00\x27\x10\x00\x00\x00\x01\x00\x04bomb");
+    request.extend(b"\xff\xff\xff\xff\x00\x00\x27\x10\x00\x00\x00\x01");
+    name(&mut request);
     request.extend(b"\x00\x00\x00\x01\x00\x00\x00\x00");
     request.extend(u32::try_from(bomb.len()).unwrap_or(u32::MAX).to_be_bytes());
     request.extend(bomb);
     let mut connection = Connection::open(bootstrap)
         .await
         .map_err(|error| Stop::fail(format!("cannot connect: {error}")))?;
-    // A server that closes while it is still being written to is right.
-    let _ = connection.send(&request).await;
-    match connection.reply(Duration::from_secs(40)).await {
-        Reply::Frame(_) | Reply::Closed(_) => Ok(()),
-        Reply::Silence => Err(Stop::fail("a bomb was neither answered nor closed")),
-    }
+    connection
+        .send(&request)
+        .await
+        .map_err(|error| Stop::fail(format!("cannot send a bomb: {error}")))?;
+    let answer = match connection.reply(Duration::from_secs(40)).await {
+        Reply::Frame(answer) => answer,
+        other => {
+            return Err(Stop::fail(format!(
+                "a {codec:?} bomb got no answer but {other:?}"
+            )));
+        }
+    };
+    // Correlation id, one topic with its name, one partition with its number, code.
+    let at = 4 + 4 + 2 + topic.len() + 4 + 4;
+    let code = answer.get(at..at + 2).and_then(|code| code.try_into().ok());
+    let code = code.map(i16::from_be_bytes).and_then(ErrorCode::from_code);
+    expect_eq(
+        &format!("the code of a {codec:?} bomb"),
+        &Some(ErrorCode::MessageTooLarge),
+        &code,
+    )
 }

@@ -62,7 +62,7 @@ async fn open(bootstrap: &str) -> Result<Connection, Stop> {
 }
 
 /// Bytes of a fixed generator: a failure comes back.
-fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
+pub(super) fn random_bytes(seed: u64, count: usize) -> Vec<u8> {
     let mut state = seed | 1;
     (0..count)
         .map(|_| {
@@ -107,7 +107,7 @@ async fn garbage(cx: Cx) -> Verdict {
 async fn half_a_frame(cx: Cx) -> Verdict {
     let node = cx.quiet_node().await?;
     let honest = Honest::start(node.bootstrap()).await?;
-    let watch = Watch::start(&node).await;
+    let watch = Watch::start(&node).await?;
     // Apache Kafka takes the memory of a frame as soon as it knows its length: 200 of 90 MB end a
     // broker. That is asked of nodes of our own only.
     let declared: i32 = match &node {
@@ -139,7 +139,7 @@ async fn half_a_frame(cx: Cx) -> Verdict {
 async fn huge_length(cx: Cx) -> Verdict {
     let node = cx.quiet_node().await?;
     let honest = Honest::start(node.bootstrap()).await?;
-    let watch = Watch::start(&node).await;
+    let watch = Watch::start(&node).await?;
     for length in [i32::MAX, i32::MAX - 1, 0x4000_0000, -1, i32::MIN] {
         let mut connection = open(node.bootstrap()).await?;
         let mut bytes = length.to_be_bytes().to_vec();
@@ -223,7 +223,7 @@ async fn wide_array(cx: Cx) -> Verdict {
     };
     cx.record.fact("elements", elements);
     let honest = Honest::start(node.bootstrap()).await?;
-    let watch = Watch::start(&node).await;
+    let watch = Watch::start(&node).await?;
     // Metadata v4, client id "frames", topics without a name, none to be made.
     let mut request = b"\x00\x03\x00\x04\x00\x00\x00\x07\x00\x06frames".to_vec();
     request.extend((elements as u32).to_be_bytes());

@@ -18,6 +18,8 @@ const REQUEST: &[u8] = b"\x00\x03\x00\x01\x00\x00\x00\x07\x00\x06honest\x00\x00\
 const ASKS_EVERY: Duration = Duration::from_millis(20);
 /// What an honest client would call an outage.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Fewer answers say nothing about the slowest hundredth.
+const ENOUGH_ANSWERS: usize = 20;
 
 /// A running honest client.
 #[derive(Debug)]
@@ -28,37 +30,43 @@ pub(super) struct Honest {
 
 #[derive(Debug)]
 struct Report {
-    answers: u64,
-    slowest: Duration,
+    /// How long each answer took.
+    took: Vec<Duration>,
 }
 
 impl Honest {
-    /// Connects and starts to ask.
+    /// Connects and starts to ask for metadata.
     pub(super) async fn start(bootstrap: &str) -> Result<Self, Stop> {
+        Self::asking(bootstrap, REQUEST).await
+    }
+
+    /// Connects and starts to send `request`.
+    pub(super) async fn asking(bootstrap: &str, request: &[u8]) -> Result<Self, Stop> {
+        let request = request.to_vec();
+        // Behind key and version.
+        let correlation: [u8; 4] = request[4..8]
+            .try_into()
+            .map_err(|_| Stop::fail("a request without a correlation id"))?;
         let mut connection = Connection::open(bootstrap)
             .await
             .map_err(|error| Stop::fail(format!("the honest client cannot connect: {error}")))?;
         let (stop, mut stopped) = oneshot::channel();
         let running = tokio::spawn(async move {
-            let mut report = Report {
-                answers: 0,
-                slowest: Duration::ZERO,
-            };
+            let mut report = Report { took: Vec::new() };
             while stopped.try_recv() == Err(oneshot::error::TryRecvError::Empty) {
                 let began = Instant::now();
-                connection.send(REQUEST).await.map_err(|error| {
+                connection.send(&request).await.map_err(|error| {
                     Stop::fail(format!("the honest client cannot send: {error}"))
                 })?;
                 match connection.reply(PATIENCE).await {
-                    Reply::Frame(frame) if frame.starts_with(&[0, 0, 0, 7]) => {}
+                    Reply::Frame(frame) if frame.starts_with(&correlation) => {}
                     other => {
                         return Err(Stop::fail(format!(
                             "the honest client got no answer but {other:?}"
                         )));
                     }
                 }
-                report.answers += 1;
-                report.slowest = report.slowest.max(began.elapsed());
+                report.took.push(began.elapsed());
                 sleep(ASKS_EVERY).await;
             }
             Ok(report)
@@ -66,8 +74,34 @@ impl Honest {
         Ok(Self { stop, running })
     }
 
-    /// Stops it, and demands that all was well.
+    /// Stops it, and demands that all was well: every answer came, in the time of an outage.
     pub(super) async fn was_well(self, cx: &Cx) -> Verdict {
+        let took = self.stop(cx, "client").await?;
+        ensure(!took.is_empty(), || {
+            "the honest client was never answered".into()
+        })
+    }
+
+    /// Stops it, and demands that 99 of 100 answers came within `limit`, and all of them before the
+    /// time of an outage.
+    pub(super) async fn was_served_within(self, cx: &Cx, who: &str, limit: Duration) -> Verdict {
+        let took = self.stop(cx, who).await?;
+        ensure(took.len() >= ENOUGH_ANSWERS, || {
+            format!("the honest {who} got {} answers only", took.len())
+        })?;
+        // Of fewer than a hundred it is the slowest but one.
+        let p99 = took[took.len() - 1 - took.len().div_ceil(100)];
+        ensure(p99 <= limit, || {
+            format!(
+                "99 of 100 answers to the honest {who} took up to {} ms, above {} ms",
+                p99.as_millis(),
+                limit.as_millis()
+            )
+        })
+    }
+
+    /// How long its answers took, the slowest last.
+    async fn stop(self, cx: &Cx, who: &str) -> Result<Vec<Duration>, Stop> {
         // It may have ended by itself, with a failure that is read below.
         let _ = self.stop.send(());
         let report = self
@@ -75,31 +109,49 @@ impl Honest {
             .await
             .map_err(|error| Stop::fail(format!("the honest client was lost: {error}")))??;
         cx.record.seen(ApiKey::METADATA, 1);
-        cx.record.fact("honest client, answers", report.answers);
+        let mut took = report.took;
+        took.sort_unstable();
+        cx.record.fact(format!("honest {who}, answers"), took.len());
+        let slowest = took.last().map_or(0, Duration::as_millis);
         cx.record.fact(
-            "honest client, slowest answer ms",
-            u64::try_from(report.slowest.as_millis()).unwrap_or(u64::MAX),
+            format!("honest {who}, slowest answer ms"),
+            u64::try_from(slowest).unwrap_or(u64::MAX),
         );
-        ensure(report.answers > 0, || {
-            "the honest client was never answered".into()
-        })
+        Ok(took)
     }
 }
 
-/// The memory of a node before and after something was done to it.
+/// The memory of a node before and after something was done to it; `None` of a server that somebody
+/// else started.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch(Option<Memory>);
 
+/// The memory of a node of ours. That it can't be read is a failure: a bound that nobody measured
+/// does not hold.
+async fn read(node: &Node) -> Result<Option<Memory>, Stop> {
+    let Some(_ours) = node.folder() else {
+        return Ok(None);
+    };
+    let memory = node.memory().await;
+    memory
+        .map(Some)
+        .ok_or_else(|| Stop::fail("the node's memory can't be read: has it ended?"))
+}
+
 impl Watch {
     /// Reads it before.
-    pub(super) async fn start(node: &Node) -> Self {
-        Self(node.memory().await)
+    ///
+    /// # Errors
+    ///
+    /// A node of ours whose memory can't be read.
+    pub(super) async fn start(node: &Node) -> Result<Self, Stop> {
+        read(node).await.map(Self)
     }
 
     /// Demands that the most that ever was resident lies at most `limit_kib` above what was resident
     /// before. Nothing is demanded of a server that somebody else started.
     pub(super) async fn grew_at_most(self, cx: &Cx, node: &Node, limit_kib: u64) -> Verdict {
-        let (Some(before), Some(after)) = (self.0, node.memory().await) else {
+        let (Some(before), Some(after)) = (self.0, read(node).await?) else {
             return Ok(());
         };
         let grew = after.peak_kib.saturating_sub(before.resident_kib);

@@ -6,9 +6,12 @@
 
 mod bomb;
 mod crowd;
+mod crowds;
 mod frames;
+mod groups;
 mod honest;
 mod silent_reader;
+mod wide;
 
 use crate::spec::Spec;
 
@@ -18,5 +21,8 @@ pub fn specs() -> Vec<Spec> {
     specs.push(bomb::spec());
     specs.push(crowd::spec());
     specs.push(silent_reader::spec());
+    specs.extend(crowds::specs());
+    specs.push(groups::spec());
+    specs.push(wide::spec());
     specs
 }

@@ -59,7 +59,7 @@ async fn run(cx: Cx) -> Verdict {
         probe.append_batch(&topic, 0, &batch).await?;
     }
     let honest = Honest::start(node.bootstrap()).await?;
-    let watch = Watch::start(&node).await;
+    let watch = Watch::start(&node).await?;
     let mut connection = Connection::open(node.bootstrap())
         .await
         .map_err(|error| Stop::fail(format!("cannot connect: {error}")))?;

@@ -4,7 +4,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use reports::{Check, Run, Window};
+use reports::{Check, Evidence, Outcome, Run, Window};
 use tokio::time::Instant;
 
 use super::{ALL_EXPECTED, README, RunArguments, Selection, UNEXPECTED, usage};
@@ -50,8 +50,11 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
     }
     let cx = Cx::new(Arc::clone(&target), run_id(started_epoch_ms));
     let progress = Progress::new(specs.len());
-    let checks = runner::run(&cx, &specs, &expectations, &|check| progress.done(check)).await;
+    let mut checks = runner::run(&cx, &specs, &expectations, &|check| progress.done(check)).await;
     progress.finish();
+    if arguments.selection.is_whole() {
+        checks.extend(unused(&expectations, &specs, target.kind()));
+    }
     remove_topics(&cx, &advertised).await;
     let run = Run {
         target: target.kind().name().to_owned(),
@@ -62,6 +65,29 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
         advertised,
     };
     report(&arguments, &run, &checks)
+}
+
+/// A failed check for each promise that no check looks after. Those of scenarios depend on the
+/// clients, of which no run has all.
+fn unused(expectations: &Expectations, specs: &[Spec], kind: &Kind) -> Vec<Check> {
+    let ids: Vec<&str> = specs.iter().map(|spec| spec.id.as_str()).collect();
+    let entries = expectations.unused(&ids).into_iter();
+    entries
+        .filter(|entry| !entry.checks.starts_with("scenario/"))
+        .map(|entry| Check {
+            id: format!("expectations/{}", entry.checks),
+            title: "What is foreseen is asked for".into(),
+            target: kind.name().to_owned(),
+            client: WIRE.into(),
+            apis: Vec::new(),
+            kips: Vec::new(),
+            outcome: Outcome::Fail,
+            reason: Some(format!("no check fits the entry: {}", entry.reason)),
+            expected: false,
+            evidence: Evidence::default(),
+            duration_ms: 0,
+        })
+        .collect()
 }
 
 /// Starts the target and asks what it advertises.

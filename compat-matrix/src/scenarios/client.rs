@@ -137,6 +137,21 @@ impl Client {
         all_delivered(self.try_numbers(topic, partition, first, count, 16).await?)
     }
 
+    /// As [`Client::produce_numbers`], values padded to `value_bytes`.
+    pub(super) async fn deliver_numbers(
+        &mut self,
+        topic: &str,
+        partition: Option<i32>,
+        first: u64,
+        count: u64,
+        value_bytes: usize,
+    ) -> Result<Vec<(i32, i64)>, Stop> {
+        all_delivered(
+            self.try_numbers(topic, partition, first, count, value_bytes)
+                .await?,
+        )
+    }
+
     /// Sends numbers, values padded to `value_bytes`.
     pub(super) async fn try_numbers(
         &mut self,

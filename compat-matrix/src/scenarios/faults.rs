@@ -1,6 +1,7 @@
 //! Servers that die, stop and stall while clients work.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kafka_wire::ApiKey;
@@ -9,8 +10,9 @@ use tokio::time::Instant;
 use super::client::{Client, from_start, number};
 use super::{Env, Scenario};
 use crate::drivers::protocol::{Place, Setting};
-use crate::spec::{Verdict, ensure, expect_eq};
-use crate::target::Node;
+use crate::probes::{Probe, Topic};
+use crate::spec::{Stop, Verdict, ensure, expect_eq};
+use crate::wire::advertised;
 
 pub(super) fn scenarios() -> Vec<Scenario> {
     vec![
@@ -72,7 +74,7 @@ async fn count(
     topic: &str,
     partitions: i32,
     sent: u64,
-) -> Result<BTreeMap<u64, usize>, crate::spec::Stop> {
+) -> Result<BTreeMap<u64, usize>, Stop> {
     reader.reader(from_start(topic, partitions)).await?;
     let mut times = BTreeMap::new();
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -111,29 +113,60 @@ const PATIENT: &[Setting] = &[
 ];
 
 async fn killed_under_load(env: Env) -> Verdict {
-    let node = env.cx.own_node(&[]).await?;
-    let mut client = env.client_of(&node).await?;
-    client.create_topic("load", 2, &[]).await?;
-    client.producer(PATIENT).await?;
-    const PER_ROUND: u64 = 4_000;
+    const PER_ROUND: u64 = 8_000;
+    const VALUE_BYTES: usize = 500;
     const ROUNDS: u64 = 5;
+    /// A kill that comes when all was delivered proves nothing; some may.
+    const MUST_MEET: u64 = 3;
+    let node = env.cx.own_node(&[]).await?;
+    let windows = advertised(node.bootstrap()).await.map_err(Stop::fail)?;
+    let probe = Probe::at(
+        env.cx.clone(),
+        node.bootstrap(),
+        ApiKey::LIST_OFFSETS,
+        1,
+        windows.into(),
+    );
+    let topic = Topic {
+        name: "load".into(),
+        id: String::new(),
+    };
+    let mut client = env.client_of(&node).await?;
+    client.create_topic(&topic.name, 2, &[]).await?;
+    client.producer(PATIENT).await?;
+    let mut met = 0;
     for round in 0..ROUNDS {
         let partition = i32::try_from(round % 2).unwrap_or_default();
-        let sending = client.produce_numbers("load", Some(partition), round * PER_ROUND, PER_ROUND);
-        let killing = kill_and_start(&node, Duration::from_millis(15 + round * 20));
+        let stored = probe.end_offset(&topic, partition).await?;
+        let first = round * PER_ROUND;
+        let delivered = AtomicBool::new(false);
+        let sending = async {
+            let sent = client
+                .deliver_numbers(&topic.name, Some(partition), first, PER_ROUND, VALUE_BYTES)
+                .await;
+            delivered.store(true, Ordering::Relaxed);
+            sent
+        };
+        let killing = async {
+            // Some of the round are stored, and the client still waits for others.
+            while !delivered.load(Ordering::Relaxed)
+                && probe.end_offset(&topic, partition).await? == stored
+            {}
+            node.kill().await?;
+            let in_flight = !delivered.load(Ordering::Relaxed);
+            node.start().await.map(|()| in_flight)
+        };
         let (sent, killed) = tokio::join!(sending, killing);
-        killed?;
+        met += u64::from(killed?);
         sent?;
     }
+    env.cx.record.fact("kills that met records in flight", met);
+    ensure(met >= MUST_MEET, || {
+        format!("{met} of {ROUNDS} kills met records in flight, fewer than {MUST_MEET}")
+    })?;
     let mut reader = env.client_of(&node).await?;
-    let times = count(&mut reader, "load", 2, PER_ROUND * ROUNDS).await?;
+    let times = count(&mut reader, &topic.name, 2, PER_ROUND * ROUNDS).await?;
     each_once(&times, PER_ROUND * ROUNDS)
-}
-
-async fn kill_and_start(node: &Node, after: Duration) -> Verdict {
-    tokio::time::sleep(after).await;
-    node.kill().await?;
-    node.start().await
 }
 
 async fn durable_restart(env: Env) -> Verdict {

@@ -45,6 +45,33 @@ impl Connection {
         Ok(Self { stream })
     }
 
+    /// As [`Connection::open`], with a window of about `bytes`: what is not read stays with the other
+    /// side. IPv4 addresses only.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::open`], or an address that is a name.
+    pub async fn open_narrow(bootstrap: &str, bytes: usize) -> io::Result<Self> {
+        let address = bootstrap.parse().map_err(io::Error::other)?;
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.set_recv_buffer_size(u32::try_from(bytes).map_err(io::Error::other)?)?;
+        let stream = timeout(ANSWER_WITHIN, socket.connect(address))
+            .await
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream })
+    }
+
+    /// Reads what is there, up to `most` bytes, and drops it; answers how much it was. Zero is the
+    /// end.
+    ///
+    /// # Errors
+    ///
+    /// What the system says.
+    pub async fn read_some(&mut self, most: usize) -> io::Result<usize> {
+        self.stream.read(&mut vec![0; most]).await
+    }
+
     /// Sends `body` behind its length.
     ///
     /// # Errors

@@ -8,8 +8,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// What they may hold.
-const ALL_BYTES: usize = 128 << 20;
+/// What answers above [`MEDIUM_BYTES`] may hold.
+const LARGE_ROOM_BYTES: usize = 96 << 20;
+/// What others may hold: they wait for each other only.
+const MEDIUM_ROOM_BYTES: usize = 32 << 20;
+/// The largest of those others.
+const MEDIUM_BYTES: usize = 2 << 20;
 /// The unit.
 const PERMIT_BYTES: usize = 1024;
 /// Answers below this size don't wait.
@@ -17,7 +21,10 @@ const SMALL_BYTES: usize = 256 << 10;
 
 /// The room of one Queen.
 #[derive(Debug)]
-pub struct Rendering(Arc<Semaphore>);
+pub struct Rendering {
+    medium: Arc<Semaphore>,
+    large: Arc<Semaphore>,
+}
 
 /// A part of it, given back when dropped.
 #[derive(Debug)]
@@ -25,7 +32,11 @@ pub struct Room(Option<OwnedSemaphorePermit>);
 
 impl Default for Rendering {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(ALL_BYTES / PERMIT_BYTES)))
+        let room = |bytes| Arc::new(Semaphore::new(bytes / PERMIT_BYTES));
+        Self {
+            medium: room(MEDIUM_ROOM_BYTES),
+            large: room(LARGE_ROOM_BYTES),
+        }
     }
 }
 
@@ -35,9 +46,14 @@ impl Rendering {
         if bytes < SMALL_BYTES {
             return Room(None);
         }
+        let room = if bytes <= MEDIUM_BYTES {
+            &self.medium
+        } else {
+            &self.large
+        };
         // Within the number of permits, which is within `u32`.
-        let permits = bytes.min(ALL_BYTES).div_ceil(PERMIT_BYTES) as u32;
-        let permit = Arc::clone(&self.0).acquire_many_owned(permits).await;
+        let permits = bytes.min(LARGE_ROOM_BYTES).div_ceil(PERMIT_BYTES) as u32;
+        let permit = Arc::clone(room).acquire_many_owned(permits).await;
         // Nobody closes the semaphore.
         Room(permit.ok())
     }
@@ -78,11 +94,17 @@ mod tests {
         let rendering = Rendering::default();
         let first = rendering.room(usize::MAX).await.hold(vec![7; 10]);
         let part = first.slice(..1);
-        assert!(rendering.room(SMALL_BYTES).now_or_never().is_none());
+        let large = MEDIUM_BYTES + 1;
+        assert!(rendering.room(large).now_or_never().is_none());
+        let medium: Vec<_> = (0..16)
+            .map(|_| rendering.room(MEDIUM_BYTES).now_or_never())
+            .collect();
+        assert!(medium.iter().all(Option::is_some));
+        assert!(rendering.room(MEDIUM_BYTES).now_or_never().is_none());
         assert!(rendering.room(SMALL_BYTES - 1).now_or_never().is_some());
         drop(first);
-        assert!(rendering.room(SMALL_BYTES).now_or_never().is_none());
+        assert!(rendering.room(large).now_or_never().is_none());
         drop(part);
-        assert!(rendering.room(ALL_BYTES).now_or_never().is_some());
+        assert!(rendering.room(large).now_or_never().is_some());
     }
 }

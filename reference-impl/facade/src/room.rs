@@ -6,8 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use host::answers::{Answers, Crowded};
 use host::budget::{Budget, BudgetMetrics, Reservation};
 
-/// What small answers of Queen hold in any case.
-const SMALL_READ_BYTES: usize = 64 << 10;
 /// What a parked fetch of a few hundred partitions holds in any case.
 const SMALL_PLAN_BYTES: usize = 64 << 10;
 /// What a frame holds in any case: heartbeats and commits pass whatever others send.
@@ -21,7 +19,7 @@ pub struct Budgets {
     /// Answers that are built and that clients read: three eighths.
     pub answers: Answers,
     /// Answers of Queen that are read and worked on: a quarter.
-    pub reads: Budget,
+    pub reads: Answers,
     /// Lanes of parked fetches: an eighth.
     pub plans: Budget,
 }
@@ -33,7 +31,7 @@ impl Budgets {
         Self {
             requests: Budget::with_always(2 * eighth, SMALL_FRAME_BYTES, metrics),
             answers: Answers::new(3 * eighth, metrics),
-            reads: Budget::with_always(2 * eighth, SMALL_READ_BYTES, metrics),
+            reads: Answers::new(2 * eighth, metrics),
             plans: Budget::with_always(eighth, SMALL_PLAN_BYTES, metrics),
         }
     }

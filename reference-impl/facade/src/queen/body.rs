@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
+use host::answers::Answers;
 use host::budget::Reservation;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 
@@ -72,12 +73,12 @@ pub(super) enum ReadError {
     Lost(hyper::Error),
 }
 
-/// Reads `body` to its end; nothing beyond `bound` bytes is kept. `room` grows before anything is
+/// Reads `body` to its end; nothing beyond `bound` bytes is kept. Room is taken before anything is
 /// read, or as it comes when no length is declared.
 pub(super) async fn collect(
     mut body: Incoming,
     bound: usize,
-    mut room: Reservation,
+    reads: &Answers,
 ) -> Result<(Bytes, Reservation), ReadError> {
     use http_body_util::BodyExt;
 
@@ -85,9 +86,11 @@ pub(super) async fn collect(
     if declared.is_some_and(|length| length > bound as u64) {
         return Err(ReadError::TooLong);
     }
-    if let Some(length) = declared {
-        // Within the bound, which is within `u32`.
-        room = room.grow(length as u32).await;
+    let expected = declared.map_or(bound, |length| length as usize);
+    let mut room = reads.nothing(expected);
+    if declared.is_some() {
+        // Within the bound, which is within `u32`. The call has a deadline.
+        room = room.grow(expected as u32).await;
     }
     let mut first = Bytes::new();
     let mut joined = BytesMut::new();

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use host::Host;
+use host::answers::Answers;
 use host::blocking::Blocking;
-use host::budget::{Budget, BudgetMetrics};
+use host::budget::BudgetMetrics;
 use host::net::Connect;
 use http::{HeaderValue, Method};
 
@@ -102,10 +103,10 @@ impl Client {
         Self::build(host, connector, authority, base_path)
     }
 
-    /// The same client; its answers hold room in `budget` while they are read and worked on.
+    /// The same client; its answers hold room in `reads` while they are read and worked on.
     #[must_use]
-    pub fn reading_within(mut self, budget: Budget) -> Self {
-        self.transport.reads = budget;
+    pub fn reading_within(mut self, reads: Answers) -> Self {
+        self.transport.reads = reads;
         self
     }
 
@@ -122,7 +123,7 @@ impl Client {
                 base_path,
                 host.clock.clone(),
                 // As good as none.
-                Budget::new(usize::MAX, &BudgetMetrics::default()),
+                Answers::new(usize::MAX, &BudgetMetrics::default()),
             ),
             blocking: host.blocking,
         }

@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use host::budget::{Budget, Reservation};
+use host::answers::Answers;
+use host::budget::Reservation;
 use host::net::Connect;
 use host::{Clock, Monotonic};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
@@ -88,7 +89,7 @@ pub(super) struct Transport {
     idle: Mutex<Vec<Idle>>,
     pub(super) rejections: Rejections,
     /// For answers, while they are read and worked on.
-    pub(super) reads: Budget,
+    pub(super) reads: Answers,
 }
 
 #[derive(Debug)]
@@ -126,7 +127,7 @@ impl Transport {
         authority: Option<HeaderValue>,
         base_path: String,
         clock: Arc<dyn Clock>,
-        reads: Budget,
+        reads: Answers,
     ) -> Self {
         Self {
             reads,
@@ -363,15 +364,11 @@ impl Transport {
         } else {
             MAX_REFUSAL_BYTES
         };
-        let read = timeout_at(
-            deadline,
-            collect(response.into_body(), bound, self.reads.reservation()),
-        )
-        .await;
+        let read = timeout_at(deadline, collect(response.into_body(), bound, &self.reads)).await;
         let (connection, body, room) = match read {
             Ok(Ok((body, room))) => (Some(connection), body, room),
             // The status of a refusal says enough without its text.
-            _ if !status.is_success() => (None, Bytes::new(), self.reads.reservation()),
+            _ if !status.is_success() => (None, Bytes::new(), self.reads.nothing(0)),
             Ok(Err(ReadError::TooLong)) => {
                 return Err(Attempt::Failed(Error::Unreadable(format!(
                     "answer longer than {bound} bytes"
