@@ -19,6 +19,8 @@ use crate::queen::{Client, Credential, Error, Repeat, Scope};
 
 /// What the rows begin with.
 const PREFIX: &str = "qk:floor:";
+/// How long a first scan that failed is not made again.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// How long a scan serves before the next one starts behind it.
 const SCAN_AGE: Duration = Duration::from_secs(10);
 /// Pages of 1,000 rows that a scan reads at most.
@@ -99,8 +101,10 @@ struct State {
 #[derive(Debug, Default)]
 struct Known {
     table: Arc<Table>,
-    /// When the last scan ended, well or not; `None` before the first.
+    /// When the last scan ended, well or not; `None` before the first that did not fail for a while.
     scanned: Option<Monotonic>,
+    /// How the last scan failed, and when, while none has succeeded.
+    failed: Option<(Monotonic, Error)>,
     /// Raises since the start: a scan that began before one must not undo it.
     raises: u64,
 }
@@ -126,9 +130,18 @@ impl Floors {
         }
     }
 
-    /// The floors of `scope`. Waits for a scan the first time only; when that fails, a tenant
-    /// counts as having none until the next one.
-    pub async fn table(self: &Arc<Self>, scope: &Scope, credential: &Credential) -> Arc<Table> {
+    /// The floors of `scope`. Waits for a scan until one has succeeded; from then on the last one
+    /// counts while others fail.
+    ///
+    /// # Errors
+    ///
+    /// The floors were never read, and may be later: whoever serves without them serves records that
+    /// were deleted. A Queen that will never have them has none.
+    pub async fn table(
+        self: &Arc<Self>,
+        scope: &Scope,
+        credential: &Credential,
+    ) -> Result<Arc<Table>, Error> {
         let state = self.state(scope);
         let now = self.clock.monotonic();
         let (table, scanned) = {
@@ -136,18 +149,22 @@ impl Floors {
             (Arc::clone(&known.table), known.scanned)
         };
         match scanned {
-            Some(at) if now - at < SCAN_AGE => table,
+            Some(at) if now - at < SCAN_AGE => Ok(table),
             Some(_) => {
                 // Nobody waits for a newer one; if someone scans already that will do.
                 if state.scanning.try_lock().is_ok() {
                     let (floors, credential) = (Arc::clone(self), credential.clone());
                     tokio::spawn(async move { floors.scan(&state, &credential).await });
                 }
-                table
+                Ok(table)
             }
             None => {
                 self.scan(&state, credential).await;
-                Arc::clone(&state.lock().table)
+                let known = state.lock();
+                match &known.failed {
+                    Some((_, error)) => Err(error.clone()),
+                    None => Ok(Arc::clone(&known.table)),
+                }
             }
         }
     }
@@ -157,8 +174,10 @@ impl Floors {
         let _scanning = state.scanning.lock().await;
         let raises = {
             let known = state.lock();
-            if known.scanned != since {
-                // Someone scanned while this one waited for its turn.
+            let now = self.clock.monotonic();
+            let failed = known.failed.as_ref();
+            if known.scanned != since || failed.is_some_and(|(at, _)| now - *at < RETRY_AFTER) {
+                // Someone scanned while this one waited for its turn, or a moment ago.
                 return;
             }
             known.raises
@@ -168,7 +187,16 @@ impl Floors {
             .kv_scan(credential, PREFIX, false, MAX_PAGES)
             .await;
         let mut known = state.lock();
-        known.scanned = Some(self.clock.monotonic());
+        let now = self.clock.monotonic();
+        if let Err(error) = &scan
+            && known.scanned.is_none()
+            && error.is_transient()
+        {
+            known.failed = Some((now, error.clone()));
+        } else {
+            known.failed = None;
+            known.scanned = Some(now);
+        }
         match scan {
             Ok(scan) if known.raises == raises => {
                 let mut table = Table::default();

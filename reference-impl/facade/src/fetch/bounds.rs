@@ -59,7 +59,18 @@ pub fn find(
 /// The bounds of `asked`, in that order, with the floors of the tenant applied.
 pub async fn read(cx: &Context, api: Api, asked: &[Asked]) -> Vec<Result<Bounds, ErrorCode>> {
     let (scope, credential) = (&cx.session.scope, &cx.session.credential);
-    let floors = cx.node.floors.table(scope, credential).await;
+    let floors = match cx.node.floors.table(scope, credential).await {
+        Ok(floors) => floors,
+        Err(error) => {
+            let code = upstream_errors::answer(api, cx.version, &error).code;
+            // Nothing can be told without them.
+            let code = match code {
+                ErrorCode::None => ErrorCode::NotLeaderOrFollower,
+                code => code,
+            };
+            return vec![Err(code); asked.len()];
+        }
+    };
     let chunks: Vec<Vec<Asked>> = asked
         .chunks(MAX_FETCH_ENTRIES)
         .map(<[Asked]>::to_vec)

@@ -38,8 +38,8 @@ use crate::context::Context;
 use crate::fetch::TopicKey;
 use crate::fetch::assemble::{self, Assembled, Bounds, MAX_RESPONSE_BYTES};
 use crate::fetch::plan::{self, Planned};
-use crate::fetch::poll::{Patience, Polled, Reader};
-use crate::upstream_errors;
+use crate::fetch::poll::{Patience, Polled, Read, Reader};
+use crate::upstream_errors::{self, Api};
 
 /// The first version with sessions.
 const FIRST_SESSION_VERSION: i16 = 7;
@@ -103,7 +103,24 @@ pub async fn handle(cx: &Context, request: FetchRequest) -> FetchResponse {
         poll(cx, patience, &planned),
         node.floors.table(scope, credential)
     );
-    let Polled { reads, throttle } = polled;
+    let Polled {
+        mut reads,
+        mut throttle,
+    } = polled;
+    let floors = floors.unwrap_or_else(|error| {
+        // What was deleted can't be told from what was not: nothing is served.
+        let answer = upstream_errors::answer(Api::Fetch, cx.version, &error);
+        throttle = throttle.max(answer.throttle);
+        for read in &mut reads {
+            if matches!(read, Read::Lane(_)) {
+                *read = match answer.code {
+                    ErrorCode::None => Read::Unread,
+                    code => Read::Failed(code),
+                };
+            }
+        }
+        Arc::default()
+    });
     let expected_bytes = assemble::expected_response_bytes(&planned, &reads, bounds);
     if cx.room.take(expected_bytes).await.is_err() {
         return crowded(cx, &context);

@@ -9,6 +9,7 @@ use kafka_protocol::messages::offset_for_leader_epoch_request::{
 use kafka_protocol::messages::{DeleteRecordsRequest, OffsetForLeaderEpochRequest};
 
 use super::*;
+use crate::scripted_queen::Fault;
 
 async fn delete(rig: &Rig, partition: i32, offset: i64) -> (i64, i16) {
     let request = DeleteRecordsRequest::default().with_topics(vec![
@@ -72,6 +73,40 @@ async fn of_a_partition_that_is_named_twice_the_last_offset_counts() {
     let results = &response.topics[0].partitions;
     assert_eq!(results.len(), 1);
     assert_eq!((results[0].low_watermark, results[0].error_code), (2, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_served_while_the_floors_were_never_read() {
+    let rig = Rig::new();
+    rig.store("orders", 0, &["one", "two", "three", "four"]);
+    assert_eq!(delete(&rig, 0, 2).await, (2, 0));
+    // Another process, which has not read them.
+    let (other, _stop) = node(&rig.queen, |_| {});
+    let other = Rig {
+        node: other,
+        queen: rig.queen.clone(),
+        stop: None,
+        version: 12,
+    };
+    // Its topics are read; then the rows can't be.
+    let scope = self::request(&other.node, 12).session;
+    other
+        .node
+        .catalogue
+        .view(&scope.scope, &scope.credential)
+        .await;
+    other.queen.script("kv", [Fault::Status(503)]);
+    let response = other.fetch(from([(0, 0)])).await;
+    let partition = partitions(&response)[0];
+    assert_ne!(partition.error_code, 0);
+    assert_eq!(values(partition), []);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let response = other.fetch(from([(0, 0)])).await;
+    assert_eq!(
+        codes(&response),
+        [(0, 1)],
+        "OFFSET_OUT_OF_RANGE: they are read now"
+    );
 }
 
 #[tokio::test(start_paused = true)]
