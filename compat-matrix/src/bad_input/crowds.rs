@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::frames::random_bytes;
-use super::honest::{Honest, Watch};
+use super::honest::{Honest, REQUEST, Watch};
 use crate::cx::Cx;
 use crate::probes::{Probe, encode_batch};
 use crate::spec::{Lane, Spec, Stop, Verdict, WIRE, ensure};
@@ -35,6 +35,8 @@ const SIP_BYTES: usize = 2 * 1024;
 const SIPS_EVERY: Duration = Duration::from_millis(200);
 /// What the honest neighbours may wait.
 const SERVED_WITHIN: Duration = Duration::from_secs(1);
+/// How many times the calm time of an answer comes on top.
+const BUSY: u32 = 10;
 /// What the crowd may cost the node, in KiB: its budget of 512 MiB, and some air. Unbounded, its
 /// first answers alone would have 600 MiB and take ten times as much to build.
 const MAY_COST_KIB: u64 = 640 * 1024;
@@ -71,8 +73,10 @@ pub(super) fn specs() -> Vec<Spec> {
 async fn run(cx: Cx, reads: Reads) -> Verdict {
     let node = cx.own_node(&[]).await?;
     let (fetch, metadata) = stage(&cx, &node).await?;
-    let honest = Honest::start(node.bootstrap()).await?;
     let ask = medium_fetch(&fetch.probe, &fetch.topic)?;
+    let calm_client = Honest::calm(&cx, node.bootstrap(), "client", REQUEST).await?;
+    let calm_consumer = Honest::calm(&cx, node.bootstrap(), "consumer", &ask).await?;
+    let honest = Honest::start(node.bootstrap()).await?;
     let consumer = Honest::asking(node.bootstrap(), &ask).await?;
     let watch = Watch::start(&node).await?;
     let ended = Arc::new(AtomicU64::new(0));
@@ -89,12 +93,12 @@ async fn run(cx: Cx, reads: Reads) -> Verdict {
     cx.record
         .fact("connections of the crowd that were ended", ended);
     cx.record.seen(ApiKey::FETCH, 4);
-    consumer
-        .was_served_within(&cx, "consumer", SERVED_WITHIN)
-        .await?;
-    honest
-        .was_served_within(&cx, "client", SERVED_WITHIN)
-        .await?;
+    // The crowd keeps the processors busy too.
+    let limit = |calm: Duration| SERVED_WITHIN + BUSY * calm;
+    let consumer = consumer.was_served_within(&cx, "consumer", limit(calm_consumer));
+    let consumer = consumer.await;
+    let honest = honest.was_served_within(&cx, "client", limit(calm_client));
+    honest.await.and(consumer)?;
     watch.grew_at_most(&cx, &node, MAY_COST_KIB).await?;
     ensure(ended > 0, || {
         "nobody of the crowd was ended: it did not spend the memory that it was to spend".into()

@@ -13,13 +13,15 @@ use crate::target::{Memory, Node};
 use crate::wire::{Connection, Reply};
 
 /// Metadata v1, correlation id 7, client id "honest", no topics.
-const REQUEST: &[u8] = b"\x00\x03\x00\x01\x00\x00\x00\x07\x00\x06honest\x00\x00\x00\x00";
+pub(super) const REQUEST: &[u8] = b"\x00\x03\x00\x01\x00\x00\x00\x07\x00\x06honest\x00\x00\x00\x00";
 /// Between two questions.
 const ASKS_EVERY: Duration = Duration::from_millis(20);
 /// What an honest client would call an outage.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a client is watched before anything happens.
+const CALM: Duration = Duration::from_millis(500);
 /// Fewer answers say nothing about the slowest hundredth.
-const ENOUGH_ANSWERS: usize = 20;
+const ENOUGH_ANSWERS: usize = 8;
 
 /// A running honest client.
 #[derive(Debug)]
@@ -80,6 +82,20 @@ impl Honest {
         ensure(!took.is_empty(), || {
             "the honest client was never answered".into()
         })
+    }
+
+    /// The slowest answer to `request` while nothing else happens: what this machine needs for it.
+    pub(super) async fn calm(
+        cx: &Cx,
+        bootstrap: &str,
+        who: &str,
+        request: &[u8],
+    ) -> Result<Duration, Stop> {
+        let calm = Self::asking(bootstrap, request).await?;
+        sleep(CALM).await;
+        let took = calm.stop(cx, &format!("{who} before")).await?;
+        let slowest = took.last().copied();
+        slowest.ok_or_else(|| Stop::fail(format!("the honest {who} was never answered")))
     }
 
     /// Stops it, and demands that 99 of 100 answers came within `limit`, and all of them before the

@@ -70,6 +70,8 @@ struct State {
     /// Held while topics are created, altered or deleted: each of these reads before it writes.
     changes: tokio::sync::Mutex<()>,
     dedup: Mutex<BTreeMap<String, dedup::Verdict>>,
+    /// Held while a dedup window is widened.
+    widening: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]

@@ -49,17 +49,22 @@ impl Catalogue {
             .queue_id
             .clone()
             .unwrap_or_else(|| topic.name.to_string());
-        let now = self.inner.clock.monotonic();
-        let known = {
+        let known = || {
+            let now = self.inner.clock.monotonic();
             let verdicts = state.dedup.lock().unwrap_or_else(PoisonError::into_inner);
-            verdicts.get(&key).copied()
-        };
-        if let Some(Verdict { dedup, at }) = known {
+            let Verdict { dedup, at } = verdicts.get(&key).copied()?;
             let settled = dedup == Dedup::Covered || topic.record == RecordState::Untracked;
-            if settled || now.saturating_since(at) < RETRY_AFTER {
-                return dedup;
-            }
+            (settled || now.saturating_since(at) < RETRY_AFTER).then_some(dedup)
+        };
+        if let Some(dedup) = known() {
+            return dedup;
         }
+        // One for all producers that begin together: each would read and write the same record.
+        let _widening = state.widening.lock().await;
+        if let Some(dedup) = known() {
+            return dedup;
+        }
+        let now = self.inner.clock.monotonic();
         let dedup = if topic.tracked().is_some() {
             self.widen(scope, credential, topic).await
         } else {

@@ -169,6 +169,22 @@ async fn a_native_queue_is_left_alone() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn producers_that_begin_together_widen_once() {
+    let rig = Rig::start_with(Options::default(), |_| {}).await;
+    rig.native_queue("t", json!({"dedupWindowSeconds": 0}))
+        .await;
+    let id = described(&rig, "t").await.topic_id.to_string();
+    rig.put_row("qk:topiccfg:t", &json!({"qid": id, "set": {}, "at": 1}))
+        .await;
+    tokio::time::sleep(Duration::from_secs(31)).await;
+    rig.refuse("configure", 403);
+    let producers = (0..50).map(|_| dedup(&rig, "t"));
+    let verdicts = futures::future::join_all(producers).await;
+    assert!(verdicts.iter().all(|verdict| *verdict == Dedup::Uncovered));
+    assert_eq!(rig.counted("configure"), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_topic_that_cannot_be_widened_is_tried_again_later() {
     let rig = Rig::start_with(Options::default(), |_| {}).await;
     rig.native_queue("t", json!({"dedupWindowSeconds": 0}))
