@@ -115,7 +115,7 @@ enum TargetName {
 impl Selection {
     /// Whether every wire check is asked for.
     fn is_whole(&self) -> bool {
-        self.filter.is_none() && self.takes_wire()
+        self.filter.is_none() && self.names(WIRE)
     }
 
     fn kind(&self) -> Result<Kind, String> {
