@@ -78,6 +78,11 @@ pub(super) fn run(arguments: &Arguments) -> Answer {
         let host = host::os::host();
         let began = (host.clock.monotonic(), host.clock.wall());
         let mut tally = Tally::new(arguments.first);
+        tally.only = match (&arguments.scenario, arguments.family) {
+            (Some(scenario), _) => format!(" --scenario {scenario}"),
+            (None, Some(family)) => format!(" --family {family}"),
+            (None, None) => String::new(),
+        };
         let progress = Progress::new(span);
         pool::run(arguments, plan, &host, &mut tally, &progress).await?;
         progress.finish();

@@ -67,8 +67,8 @@ pub(super) fn write(
             simulated(tally.simulated_ms)
         ),
         command: format!(
-            "cargo run -p sim -- sweep --first {} --seeds {}",
-            tally.first, tally.runs
+            "cargo run -p sim -- sweep --first {} --seeds {}{}",
+            tally.first, tally.runs, tally.only
         ),
         started_epoch_ms: started.epoch_ms(),
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),

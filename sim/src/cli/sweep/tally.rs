@@ -13,6 +13,8 @@ use super::worker::{Done, Failed};
 pub(super) struct Tally {
     /// The first seed.
     pub first: u64,
+    /// The part of the command that says what is swept; empty for everything.
+    pub only: String,
     /// Runs done.
     pub runs: u64,
     /// Runs in which something went wrong.
@@ -25,8 +27,7 @@ pub(super) struct Tally {
     pub scenarios: BTreeMap<String, Of>,
     /// The first failures.
     pub failures: Vec<(String, Failed)>,
-    /// The most memory of a worker in the first tenth of so many runs, and at all: what it would
-    /// have to grow to show that a sweep keeps something of every run.
+    /// The most memory that a worker has used.
     pub peak_kb: u64,
 }
 
@@ -48,6 +49,7 @@ impl Tally {
     pub fn new(first: u64) -> Self {
         Self {
             first,
+            only: String::new(),
             runs: 0,
             failed: 0,
             simulated_ms: 0,
