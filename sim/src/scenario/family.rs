@@ -60,8 +60,7 @@ impl Family {
             Self::Transaction => Some("no door serves transactions yet"),
             Self::QuotaThrottle => Some("no door keeps quotas yet"),
             Self::Revocation => Some("no door checks credentials yet"),
-            Self::Rebalance => Some("no client of ours joins groups yet"),
-            Self::Failover | Self::Hostile | Self::Planted => None,
+            Self::Rebalance | Self::Failover | Self::Hostile | Self::Planted => None,
         }
     }
 }

@@ -4,6 +4,7 @@
 mod failover;
 mod family;
 mod hostile;
+mod members;
 mod orders;
 mod planted;
 mod rebalance;

@@ -50,6 +50,12 @@ impl Orders {
         doors: &[Node::Facade],
     };
 
+    /// Records in all.
+    pub fn total(self) -> usize {
+        let batches = usize::try_from(self.batches).unwrap_or(usize::MAX);
+        self.writers as usize * batches * self.records as usize
+    }
+
     /// Starts the writers.
     pub fn write(self, stage: &Stage) -> JoinSet<()> {
         let mut writers = JoinSet::new();
