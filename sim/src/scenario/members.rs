@@ -161,13 +161,17 @@ impl Group {
         if let Some(standing) = self.board().members.get_mut(id) {
             *standing = None;
         }
-        if ending != Ending::Over && numbers.coin() {
+        let crashes = ending != Ending::Over && numbers.coin();
+        if crashes {
             drop(consumer);
+        } else {
+            consumer.close().await;
+        }
+        if crashes || habits.instance.is_some() {
+            // A static member doesn't leave its group: it is gone all the same.
             let client = Name::from(id);
             let crash = Event::Mark(Mark::ClientCrash { client });
             self.stage.recorder.record(&"world".into(), crash);
-        } else {
-            consumer.close().await;
         }
         ending == Ending::Over
     }
@@ -188,11 +192,9 @@ impl Group {
             if polled.is_empty() || habits.auto_commit {
                 continue;
             }
-            match numbers.below(4) {
-                0 => {}
-                // What isn't committed is read again; the history has what became of it.
-                1 => drop(consumer.commit().await),
-                _ => consumer.commit_async(),
+            // What isn't committed is read again, and the history has what became of a commit.
+            if numbers.below(3) > 0 {
+                drop(consumer.commit().await);
             }
         }
     }

@@ -289,6 +289,8 @@ impl World {
                 self.told.insert(server, Arc::clone(&told));
                 let upstream = description.upstream();
                 let program = programs::FacadeProgram {
+                    recorder: self.recorder.clone(),
+                    name: server.node(),
                     machine,
                     variables: programs::variables(server, upstream, description),
                     upstream,

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 
 use super::{Description, KAFKA_PORT, QUEEN_PORT};
 use crate::disk::Disk;
+use crate::history::{Event, Mark, Name, Recorder};
 use crate::machine::Machine;
 use crate::relay;
 use crate::schedule::Server;
@@ -83,24 +84,35 @@ fn remote(host: &Host, node: Node) -> Remote {
 /// A facade: what it needs to start, again and again.
 #[derive(Clone, Debug)]
 pub(super) struct FacadeProgram {
+    pub(super) name: Node,
     pub(super) machine: Machine,
     pub(super) variables: Variables,
     /// Where calls to Queen go first.
     pub(super) upstream: Node,
     /// Rings when it is told to stop.
     pub(super) told: Arc<Notify>,
+    pub(super) recorder: Recorder,
 }
 
 impl FacadeProgram {
     pub(super) async fn run(self) -> turmoil::Result {
         let _kernel = self.machine.kernel();
         let host = self.machine.boot();
+        let world = Name::from("world");
+        let node = Name::from(self.name.name());
         loop {
             let config = Config::from_variables(&self.variables)?;
             let upstream = Arc::new(remote(&host, self.upstream));
             let facade = facade::boot::start(config, host.clone(), upstream).await?;
             self.told.notified().await;
             facade.stop().await;
+            // Its memory is as gone as after a crash.
+            for mark in [
+                Mark::Crash { node: node.clone() },
+                Mark::Start { node: node.clone() },
+            ] {
+                self.recorder.record(&world, Event::Mark(mark));
+            }
         }
     }
 }

@@ -171,6 +171,19 @@ impl<'h> Groups<'h> {
         }
     }
 
+    /// When the member asked to be in the generation that gave it this: it may hear of it only after
+    /// a crash of the coordinator.
+    fn since(&self, given: &Given<'_>) -> usize {
+        let joins = self.joined.iter().filter(|joined| {
+            joined.group == given.group
+                && joined.member == given.member
+                && joined.generation == given.generation
+        });
+        joins
+            .map(|joined| joined.began)
+            .fold(given.began, usize::min)
+    }
+
     fn crashed_between(&self, from: usize, to: usize) -> bool {
         self.crashes.iter().any(|at| (from..=to).contains(at))
     }
@@ -195,7 +208,8 @@ impl<'h> Groups<'h> {
                 let rival = before.iter().find(|before| {
                     before.member != given.member
                         && !self.same_instance(given.group, before.member, given.member)
-                        && !self.crashed_between(before.began.min(given.began), given.ended)
+                        && !self
+                            .crashed_between(self.since(before).min(self.since(given)), given.ended)
                         && !released(index, before, given, at)
                 });
                 if let Some(rival) = rival {
@@ -464,6 +478,28 @@ mod tests {
         crashed.event("world", Event::Mark(Mark::Crash { node }));
         sync(&mut crashed, "c", 2, &[1]);
         assert!(crashed.names().is_empty(), "counted anew");
+    }
+
+    #[test]
+    fn what_a_member_hears_after_a_crash_it_may_have_been_given_before() {
+        let assigned = |member: &str| Event::Assigned {
+            group: "g".into(),
+            member: member.into(),
+            generation: 1,
+            partitions: topic(&[0]),
+        };
+        let mut story = Story::acknowledged();
+        join(&mut story, "a", 1);
+        let mut alive = story.clone();
+        let node = "facade".into();
+        story.event("world", Event::Mark(Mark::Crash { node }));
+        for story in [&mut story, &mut alive] {
+            story.event("a", assigned("a"));
+            join(story, "b", 1);
+            story.event("b", assigned("b"));
+        }
+        assert!(story.names().is_empty(), "counted anew");
+        assert!(alive.names().contains(&"two-owners"));
     }
 
     #[test]
