@@ -5,6 +5,7 @@ mod clients;
 mod connection;
 mod lint;
 mod planted;
+mod meta;
 mod scenarios;
 mod seam;
 mod sequences;

@@ -1,0 +1,58 @@
+//! The same run is the same in every process, byte for byte: whatever the simulation says can be
+//! seen again.
+
+use std::process::{Child, Command, Stdio};
+
+use sim::scenario::{self, Family, Scenario};
+
+/// A run in a process of its own, and everything that happens in it.
+fn started(scenario: &Scenario, seed: u64) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_sim"))
+        .args(["replay", scenario.name, "--trace", "--seed"])
+        .arg(seed.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the binary runs")
+}
+
+fn trace(process: Child) -> String {
+    let output = process.wait_with_output().expect("it ends");
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Some scenarios of each family that has any, twenty in all.
+fn twenty() -> Vec<&'static Scenario> {
+    let shares = [
+        (Family::Failover, 8),
+        (Family::Rebalance, 8),
+        (Family::Hostile, 4),
+    ];
+    let mut chosen = Vec::new();
+    for (family, share) in shares {
+        let members = scenario::all().filter(|scenario| scenario.family == family);
+        chosen.extend(members.take(share));
+    }
+    chosen
+}
+
+#[test]
+fn twenty_runs_are_the_same_in_two_processes_each() {
+    let chosen = twenty();
+    assert_eq!(chosen.len(), 20);
+    for (seed, scenario) in (40..).zip(chosen) {
+        let (one, other) = (started(scenario, seed), started(scenario, seed));
+        let (one, other) = (trace(one), trace(other));
+        let name = scenario.name;
+        assert!(one.lines().count() > 500, "{name} is all but empty: {one}");
+        let parted = one.lines().zip(other.lines()).position(|(a, b)| a != b);
+        if let Some(at) = parted {
+            let around = |trace: &str| {
+                let lines = trace.lines().skip(at.saturating_sub(5)).take(8);
+                lines.collect::<Vec<_>>().join("\n")
+            };
+            let (one, other) = (around(&one), around(&other));
+            panic!("{name} with seed {seed} parts at line {at}:\n{one}\n\n{other}");
+        }
+        assert_eq!(one.len(), other.len(), "{name} with seed {seed}");
+    }
+}
