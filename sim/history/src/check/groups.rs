@@ -201,7 +201,9 @@ impl<'h> Groups<'h> {
 
     fn owners(&self, index: &Index<'_>, found: &mut Vec<Verdict>) {
         let mut owners: BTreeMap<(&Name, i32, &TopicPartition), Vec<&Given<'_>>> = BTreeMap::new();
-        for given in &self.given {
+        let mut in_order: Vec<_> = self.given.iter().collect();
+        in_order.sort_by_key(|given| given.ended);
+        for given in in_order {
             for at in given.partitions {
                 let key = (given.group, given.generation, at);
                 let before = owners.entry(key).or_default();
@@ -500,6 +502,15 @@ mod tests {
         }
         assert!(story.names().is_empty(), "counted anew");
         assert!(alive.names().contains(&"two-owners"));
+        // Told by a SyncGroup after the crash, and by its own word before it.
+        let mut story = Story::acknowledged();
+        join(&mut story, "a", 1);
+        story.event("a", assigned("a"));
+        let node = "facade".into();
+        story.event("world", Event::Mark(Mark::Crash { node }));
+        join(&mut story, "b", 1);
+        sync(&mut story, "b", 1, &[0]);
+        assert!(story.names().is_empty(), "in the order in which they heard");
     }
 
     #[test]
