@@ -8,7 +8,7 @@
 //! | reconnect, retry | `retryBackoff` in defaultCfg: 250 ms doubled up to 2.5 s, ±20 % |
 //! | own connections | `loadConnection` in broker.go: produce, fetch, and join and sync |
 //! | bootstrap stays a seed | `seedBrokers` have connections of their own: client.go |
-//! | throttle time | `throttleUntil` in broker.go: the connection writes nothing meanwhile |
+//! | throttle time | a response's `Throttle()` in broker.go: the connection writes nothing meanwhile, when it throttles after the response |
 //! | metadata | `metadataMaxAge`, `metadataMinAge` in defaultCfg |
 //! | producer | defaultCfg: acks, `produceTimeout`, `maxRecordBatchBytes`, `recordRetries`; idempotent unless disabled, then five in flight (sink.go); no linger |
 //! | rewind | `handleRetryBatches`, `handleReqRespBatch`, `isOwnersFirstBatch` in sink.go: answers for later batches are skipped |

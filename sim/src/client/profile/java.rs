@@ -2,7 +2,7 @@
 //!
 //! | What | Where it was looked up |
 //! |---|---|
-//! | ceilings | `validVersions` in clients/src/main/resources/common/message/*Request.json of 4.1 |
+//! | ceilings | `validVersions` in clients/src/main/resources/common/message/*Request.json of 4.1; where the codec stops short of it, the codec's (ListOffsets 10 for 11, OffsetCommit and OffsetFetch 9 for 10) |
 //! | software | `AppInfoParser`, `ApiVersionsRequest.Builder` |
 //! | connect timeout, reconnect | `socket.connection.setup.timeout.ms`, `reconnect.backoff.ms`, `reconnect.backoff.max.ms` and their 20 % of jitter: CommonClientConfigs, ClusterConnectionStates |
 //! | request timeout | `request.timeout.ms`; NetworkClient.handleTimedOutRequests closes the connection |
@@ -34,10 +34,10 @@ use crate::client::partitioner::Partitioner;
 const CEILINGS: &[(ApiKey, i16)] = &[
     (ApiKey::PRODUCE, 13),
     (ApiKey::FETCH, 18),
-    (ApiKey::LIST_OFFSETS, 11),
+    (ApiKey::LIST_OFFSETS, 10),
     (ApiKey::METADATA, 13),
-    (ApiKey::OFFSET_COMMIT, 10),
-    (ApiKey::OFFSET_FETCH, 10),
+    (ApiKey::OFFSET_COMMIT, 9),
+    (ApiKey::OFFSET_FETCH, 9),
     (ApiKey::FIND_COORDINATOR, 6),
     (ApiKey::JOIN_GROUP, 9),
     (ApiKey::HEARTBEAT, 4),
