@@ -28,6 +28,7 @@ use crate::queen::{Client, Credential, Scope};
 use crate::room::{Budgets, Room};
 use crate::security::{Authentication, Identities};
 use crate::time_index::TimeIndex;
+use crate::transactions::{Alone, InCluster, Ownership, Transactions};
 
 /// What [`Node::new`] builds a node from.
 #[derive(Debug)]
@@ -89,6 +90,8 @@ pub struct Node {
     pub tls: Option<Acceptor>,
     /// The other facades; `None` outside cluster mode.
     pub cluster: Option<Cluster>,
+    /// The transactions this node coordinates.
+    pub transactions: Transactions,
 }
 
 impl Node {
@@ -135,6 +138,19 @@ impl Node {
             parts.shutdown.clone(),
             &parts.metrics.registry,
         );
+        let coordinates: (i32, Arc<dyn Ownership>) = match &cluster {
+            Some(cluster) => (cluster.id().0, Arc::new(InCluster)),
+            None => (NodeId::SINGLE.0, Arc::new(Alone)),
+        };
+        let transactions = Transactions::new(
+            &parts.host,
+            queen.clone(),
+            parts.config.transactions.clone(),
+            offsets.clone(),
+            coordinates,
+            parts.shutdown.clone(),
+            &parts.metrics.registry,
+        );
         let time_index = Arc::new(TimeIndex::new());
         let produce = Produce::new(
             &parts.host,
@@ -156,6 +172,7 @@ impl Node {
             catalogue,
             offsets,
             groups,
+            transactions,
             host: parts.host,
             config: parts.config,
             node_id: cluster.as_ref().map_or(NodeId::SINGLE, Cluster::id),

@@ -28,5 +28,6 @@ pub mod security;
 pub mod server;
 pub mod time_index;
 pub mod topics;
+pub mod transactions;
 pub mod upstream_errors;
 pub mod windows;

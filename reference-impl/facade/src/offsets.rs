@@ -25,6 +25,7 @@ mod rows;
 mod sweep;
 #[cfg(test)]
 mod tests;
+mod unfolded;
 mod write;
 
 pub use commit::{Change, Commit, Receipt, Verdicts, WriteError};
@@ -33,6 +34,7 @@ pub use keys::{INDEX_PREFIX, MAX_METADATA_BYTES, OffsetKey, group_prefix, index_
 pub use read::{AllOffsets, Offset, ReadError};
 pub use rows::{IndexRow, OffsetRow};
 pub use sweep::{ListedIndex, SweepError};
+pub use unfolded::Unfolded;
 
 /// Whose offsets: the scope they are filed under, and who the calls are made as.
 #[derive(Clone, Debug)]
@@ -58,6 +60,22 @@ pub(crate) trait Store: std::fmt::Debug + Send + Sync + 'static {
         credential: &'a Credential,
         keys: &'a [String],
     ) -> BoxFuture<'a, Result<Readout, Error>>;
+
+    /// Reads the rows of `keys` as they are after the rows under `prefix` were read: what waits
+    /// there to be written to them is seen in one place or the other.
+    fn read_behind<'a>(
+        &'a self,
+        credential: &'a Credential,
+        prefix: &'a str,
+        keys: &'a [String],
+    ) -> BoxFuture<'a, Result<(Scan, Readout), Error>> {
+        Box::pin(async move {
+            let scan = self
+                .scan(credential, prefix, false, unfolded::MAX_PAGES)
+                .await?;
+            Ok((scan, self.read(credential, keys).await?))
+        })
+    }
 
     /// Reads the rows under a prefix.
     fn scan<'a>(
@@ -86,6 +104,15 @@ impl Store for Client {
         Box::pin(self.kv_read(credential, keys))
     }
 
+    fn read_behind<'a>(
+        &'a self,
+        credential: &'a Credential,
+        prefix: &'a str,
+        keys: &'a [String],
+    ) -> BoxFuture<'a, Result<(Scan, Readout), Error>> {
+        Box::pin(self.kv_read_behind(credential, prefix, keys, unfolded::MAX_PAGES))
+    }
+
     fn scan<'a>(
         &'a self,
         credential: &'a Credential,
@@ -104,6 +131,7 @@ pub struct Offsets {
     clock: Arc<dyn Clock>,
     writer: Arc<write::Writer>,
     reader: Arc<read::Reader>,
+    folds: Arc<unfolded::Folds>,
 }
 
 impl Offsets {
@@ -121,6 +149,7 @@ impl Offsets {
         fencing: Option<Arc<dyn Fencing>>,
     ) -> Self {
         let clock = Arc::clone(&host.clock);
+        let folds = Arc::<unfolded::Folds>::default();
         Self {
             writer: Arc::new(write::Writer::new(
                 Arc::clone(&store),
@@ -132,8 +161,10 @@ impl Offsets {
             reader: Arc::new(read::Reader::new(
                 Arc::clone(&store),
                 Arc::clone(&clock),
+                Arc::clone(&folds),
                 registry,
             )),
+            folds,
             store,
             clock,
         }

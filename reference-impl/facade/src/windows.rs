@@ -26,6 +26,10 @@ pub const WINDOWS: Windows = Windows::new(&[
     (ApiKey::DELETE_RECORDS, VersionRange::new(0, 2)),
     (ApiKey::INIT_PRODUCER_ID, VersionRange::new(0, 5)),
     (ApiKey::OFFSET_FOR_LEADER_EPOCH, VersionRange::new(2, 4)),
+    (ApiKey::ADD_PARTITIONS_TO_TXN, VersionRange::new(0, 3)),
+    (ApiKey::ADD_OFFSETS_TO_TXN, VersionRange::new(0, 4)),
+    (ApiKey::END_TXN, VersionRange::new(0, 5)),
+    (ApiKey::TXN_OFFSET_COMMIT, VersionRange::new(0, 5)),
     (ApiKey::DESCRIBE_ACLS, VersionRange::new(1, 3)),
     (ApiKey::CREATE_ACLS, VersionRange::new(1, 3)),
     (ApiKey::DELETE_ACLS, VersionRange::new(1, 3)),
@@ -40,6 +44,9 @@ pub const WINDOWS: Windows = Windows::new(&[
     (ApiKey::DESCRIBE_CLUSTER, VersionRange::new(0, 2)),
     (ApiKey::CONSUMER_GROUP_HEARTBEAT, VersionRange::new(0, 1)),
     (ApiKey::CONSUMER_GROUP_DESCRIBE, VersionRange::new(0, 1)),
+    (ApiKey::DESCRIBE_PRODUCERS, VersionRange::new(0, 0)),
+    (ApiKey::DESCRIBE_TRANSACTIONS, VersionRange::new(0, 0)),
+    (ApiKey::LIST_TRANSACTIONS, VersionRange::new(0, 2)),
     (ApiKey::DESCRIBE_TOPIC_PARTITIONS, VersionRange::new(0, 0)),
 ]);
 
@@ -79,14 +86,7 @@ pub const NOTES: &[(ApiKey, &str)] = &[
         ApiKey::PRODUCE,
         "advertised from 0, refused below 3: librdkafka disables compression when it does not see 0",
     ),
-    (
-        ApiKey::INIT_PRODUCER_ID,
-        "a transactional.id is refused until transactions are built",
-    ),
-    (
-        ApiKey::FIND_COORDINATOR,
-        "groups only: transactional ids are refused until transactions are built",
-    ),
+    (ApiKey::ADD_PARTITIONS_TO_TXN, "4 and 5 are between brokers"),
     (ApiKey::DESCRIBE_ACLS, "answers SECURITY_DISABLED"),
     (ApiKey::CREATE_ACLS, "answers SECURITY_DISABLED"),
     (ApiKey::DELETE_ACLS, "answers SECURITY_DISABLED"),

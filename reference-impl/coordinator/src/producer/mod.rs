@@ -170,6 +170,15 @@ impl<K: Clone + Eq + Hash> ProducerStates<K> {
         self.evictions
     }
 
+    /// Every window in which something is stored: its key, epoch and last sequence, in no
+    /// particular order.
+    pub fn stored(&self) -> impl Iterator<Item = (&K, ProducerEpoch, Sequence)> {
+        self.slots.iter().filter_map(|(key, slot)| {
+            let (epoch, last) = slot.window.stored()?;
+            Some((key, epoch, last))
+        })
+    }
+
     /// Judges the batch `range` of `key`'s producer at `epoch`, to be appended through `lane`.
     pub fn admit(
         &mut self,

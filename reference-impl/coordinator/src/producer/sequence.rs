@@ -27,6 +27,11 @@ impl Sequence {
         Self((self.0.wrapping_add(count)) % MODULUS)
     }
 
+    /// The sequence number before this one.
+    pub(super) const fn before(self) -> Self {
+        Self((self.0 + MODULUS - 1) % MODULUS)
+    }
+
     /// How many steps forward lead from `self` to `later`.
     pub(super) const fn steps_to(self, later: Self) -> u32 {
         later.0.wrapping_sub(self.0) % MODULUS

@@ -101,6 +101,11 @@ impl Window {
         })
     }
 
+    /// The epoch and last sequence that are stored.
+    pub(super) fn stored(&self) -> Option<(ProducerEpoch, Sequence)> {
+        self.log.as_ref().map(|log| (log.epoch, log.next.before()))
+    }
+
     /// The epoch and next sequence after everything stored and admitted.
     fn tail(&self) -> Option<(ProducerEpoch, Sequence)> {
         match (self.admitted.back(), &self.log) {

@@ -269,9 +269,9 @@ impl<V: Copy + Eq> Transaction<V> {
         })
     }
 
-    /// Whether an admitted batch was staged, `fresh` or `None`: not. A batch that was staged before is
-    /// `Some(false)`. `false` when the transaction it belongs to is over.
-    pub fn settle_batch(&mut self, admission: Admission, fresh: Option<bool>) -> bool {
+    /// Whether an admitted batch was staged by this admission (and not before). `false` when the
+    /// transaction it belongs to is over.
+    pub fn settle_batch(&mut self, admission: Admission, staged: bool) -> bool {
         if admission.number != self.number + 1 {
             return false;
         }
@@ -284,7 +284,7 @@ impl<V: Copy + Eq> Transaction<V> {
             State::Unloaded | State::Idle(_) => return false,
         };
         content.pending = content.pending.saturating_sub(1);
-        if fresh == Some(true) {
+        if staged {
             content.batches += 1;
         } else {
             content.records = content.records.saturating_sub(admission.records);

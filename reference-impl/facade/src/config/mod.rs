@@ -141,6 +141,32 @@ pub struct SecurityConfig {
     pub reauth: Option<Duration>,
 }
 
+/// Where an open transaction waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransactionStage {
+    /// In this process.
+    Memory,
+    /// In a hidden queue.
+    Queen,
+}
+
+/// The bounds of transactions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransactionConfig {
+    /// Where they wait.
+    pub stage: TransactionStage,
+    /// Bytes of keys, values and headers of one.
+    pub max_bytes: usize,
+    /// Records of one.
+    pub max_records: usize,
+    /// Bytes of all that wait in this process.
+    pub max_staged_bytes: usize,
+    /// Open ones of this process.
+    pub max_open: usize,
+    /// `transaction.max.timeout.ms`.
+    pub max_timeout: Duration,
+}
+
 /// What is logged, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogConfig {
@@ -180,6 +206,8 @@ pub struct Config {
     pub security: SecurityConfig,
     /// Group coordinator.
     pub groups: GroupConfig,
+    /// Transactions.
+    pub transactions: TransactionConfig,
     /// `QUEEN_KAFKA_DRAIN_MS`.
     pub drain: Duration,
     /// Logging.
@@ -218,6 +246,14 @@ impl Config {
                 consumer_session_timeout: Duration::from_secs(45),
                 consumer_heartbeat_interval: Duration::from_secs(5),
                 migration_policy: MigrationPolicy::Bidirectional,
+            },
+            transactions: TransactionConfig {
+                stage: TransactionStage::Memory,
+                max_bytes: 8 << 20,
+                max_records: 50_000,
+                max_staged_bytes: 128 << 20,
+                max_open: 1024,
+                max_timeout: Duration::from_secs(15 * 60),
             },
             drain: Duration::from_secs(2),
             log: LogConfig {

@@ -14,7 +14,8 @@ use tracing_subscriber::EnvFilter;
 use super::variables::{self as var, Kind, Status, Variable};
 use super::{
     ClusterConfig, Config, GroupConfig, HostPort, ListenerConfig, LogConfig, Mechanism,
-    PartitionCount, QueenUrl, SecurityConfig, TlsConfig, TlsFiles,
+    PartitionCount, QueenUrl, SecurityConfig, TlsConfig, TlsFiles, TransactionConfig,
+    TransactionStage,
 };
 
 /// Variables by name, as the process got them.
@@ -106,6 +107,7 @@ impl Reader<'_> {
             listener: self.listener(),
             security: self.security(),
             groups,
+            transactions: self.transactions(),
             drain: self.millis(&var::DRAIN_MS),
             log: self.log(),
         }
@@ -229,6 +231,27 @@ impl Reader<'_> {
         }
     }
 
+    fn transactions(&mut self) -> TransactionConfig {
+        let stage = self.text(&var::TXN_STAGE);
+        if let Some(text) = &stage {
+            self.check(&var::TXN_STAGE, text);
+        }
+        if self.integer(&var::TXN_MAX_BYTES) > self.integer(&var::TXN_MAX_STAGED_BYTES) {
+            self.above(&var::TXN_MAX_BYTES, &var::TXN_MAX_STAGED_BYTES);
+        }
+        TransactionConfig {
+            stage: match stage {
+                Some(text) if text.eq_ignore_ascii_case("queen") => TransactionStage::Queen,
+                _ => TransactionStage::Memory,
+            },
+            max_bytes: self.size(&var::TXN_MAX_BYTES),
+            max_records: self.size(&var::TXN_MAX_RECORDS),
+            max_staged_bytes: self.size(&var::TXN_MAX_STAGED_BYTES),
+            max_open: self.size(&var::TXN_MAX_OPEN),
+            max_timeout: self.millis(&var::TXN_MAX_TIMEOUT_MS),
+        }
+    }
+
     fn log(&mut self) -> LogConfig {
         let level = self.filter(&var::LOG_LEVEL);
         let rust_log = self.filter(&var::RUST_LOG);
@@ -288,9 +311,6 @@ impl Reader<'_> {
 
     /// The rules between variables that are not built.
     fn pairs(&mut self) {
-        if self.integer(&var::TXN_MAX_BYTES) > self.integer(&var::TXN_MAX_STAGED_BYTES) {
-            self.above(&var::TXN_MAX_BYTES, &var::TXN_MAX_STAGED_BYTES);
-        }
         if let Some(name) = self.text(&var::CLUSTER) {
             self.check(&var::CLUSTER, &name);
         }

@@ -200,17 +200,17 @@ variables! {
         "Forwards the TLS server name as the `Host` header of a connection's calls to Queen. Requires TLS.";
     REAUTH_MS = "QUEEN_KAFKA_REAUTH_MS", Some("0"), integer(0, 604_800_000), Security, Served,
         "How long an authentication lasts when the token does not say (the `exp` of a JWT); 0 is for ever. Clients authenticate again before (KIP-368); the connection of one that does not closes.";
-    TXN_STAGE = "QUEEN_KAFKA_TXN_STAGE", None, Kind::Word(&["memory", "queen"]), Transactions, NotBuilt("transactions"),
-        "Where the records of an open transaction wait.";
-    TXN_MAX_BYTES = "QUEEN_KAFKA_TXN_MAX_BYTES", Some("8388608"), integer(64 << 10, 64 << 20), Transactions, NotBuilt("transactions"),
+    TXN_STAGE = "QUEEN_KAFKA_TXN_STAGE", None, Kind::Word(&["memory", "queen"]), Transactions, Served,
+        "Where the records of an open transaction wait: in this process (`memory`, the default: 200 partitions and 62 offsets in one, lost with the process), or in a hidden queue (`queen`: 10,000 of each, and another process can finish it).";
+    TXN_MAX_BYTES = "QUEEN_KAFKA_TXN_MAX_BYTES", Some("8388608"), integer(64 << 10, 64 << 20), Transactions, Served,
         "Staged record bytes one transaction may hold. Not above the process budget.";
-    TXN_MAX_RECORDS = "QUEEN_KAFKA_TXN_MAX_RECORDS", Some("50000"), integer(1, 5_000_000), Transactions, NotBuilt("transactions"),
+    TXN_MAX_RECORDS = "QUEEN_KAFKA_TXN_MAX_RECORDS", Some("50000"), integer(1, 5_000_000), Transactions, Served,
         "Staged records in one transaction.";
-    TXN_MAX_STAGED_BYTES = "QUEEN_KAFKA_TXN_MAX_STAGED_BYTES", Some("134217728"), integer(1 << 20, 8 << 30), Transactions, NotBuilt("transactions"),
+    TXN_MAX_STAGED_BYTES = "QUEEN_KAFKA_TXN_MAX_STAGED_BYTES", Some("134217728"), integer(1 << 20, 8 << 30), Transactions, Served,
         "Staged bytes across every open transaction of this process.";
-    TXN_MAX_OPEN = "QUEEN_KAFKA_TXN_MAX_OPEN", Some("1024"), integer(1, 1_000_000), Transactions, NotBuilt("transactions"),
+    TXN_MAX_OPEN = "QUEEN_KAFKA_TXN_MAX_OPEN", Some("1024"), integer(1, 1_000_000), Transactions, Served,
         "Open transactions this process holds at once.";
-    TXN_MAX_TIMEOUT_MS = "QUEEN_KAFKA_TXN_MAX_TIMEOUT_MS", Some("900000"), integer(1_000, 7_200_000), Transactions, NotBuilt("transactions"),
+    TXN_MAX_TIMEOUT_MS = "QUEEN_KAFKA_TXN_MAX_TIMEOUT_MS", Some("900000"), integer(1_000, 7_200_000), Transactions, Served,
         "The ceiling on a producer's transaction timeout.";
     FEATURES = "QUEEN_KAFKA_FEATURES", None, Kind::Features, Transactions, NotBuilt("finalized features"),
         "Caps the finalized features that ApiVersions names.";

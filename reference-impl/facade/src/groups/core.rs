@@ -240,6 +240,28 @@ impl Core {
         }
     }
 
+    /// Whether offsets may be committed in a transaction.
+    pub(super) fn validate_commit_in_transaction(
+        &mut self,
+        now: Monotonic,
+        member: &MemberRef,
+    ) -> Result<(), ErrorCode> {
+        match &mut self.state {
+            State::Classic(group) => group
+                .validate_offset_commit(now, member, true)
+                .map_err(GroupError::error_code),
+            State::Consumer(group) => match group.validate_offset_commit(member, true, true) {
+                Ok(CommitScope::All) => Ok(()),
+                // TxnOffsetCommit has no word for an epoch that is over.
+                Ok(CommitScope::Owned) => Err(ErrorCode::IllegalGeneration),
+                Err(error) => Err(match error.error_code() {
+                    ErrorCode::StaleMemberEpoch => ErrorCode::IllegalGeneration,
+                    code => code,
+                }),
+            },
+        }
+    }
+
     /// Whether a member may read offsets. Classic groups let everybody.
     pub(super) fn validate_fetch(
         &self,

@@ -383,6 +383,27 @@ impl Groups {
         }
     }
 
+    /// For TxnOffsetCommit: whether `member` may commit offsets in a transaction now.
+    ///
+    /// # Errors
+    ///
+    /// The code for the whole group.
+    pub async fn may_commit_in_transaction(
+        &self,
+        name: &GroupName,
+        member: MemberRef,
+    ) -> Result<(), ErrorCode> {
+        let asked = self.ask(name, |reply| {
+            Command::CommitInTransaction(member.clone(), reply)
+        });
+        match asked.await {
+            Ok(verdict) => verdict,
+            Err(Unasked::Absent) if member.generation_id.0 < 0 => Ok(()),
+            Err(Unasked::Absent) => Err(ErrorCode::IllegalGeneration),
+            Err(Unasked::Refused) => Err(ErrorCode::CoordinatorNotAvailable),
+        }
+    }
+
     /// For OffsetDelete: for each topic, whether a live member subscribes to it. `None` when the
     /// group is not live here.
     ///

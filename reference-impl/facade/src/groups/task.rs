@@ -54,6 +54,7 @@ pub(super) enum Command {
         Reply<Result<Accepted, ErrorCode>>,
     ),
     ValidateFetch(Option<MemberId>, Epoch, Reply<Result<(), ErrorCode>>),
+    CommitInTransaction(MemberRef, Reply<Result<(), ErrorCode>>),
     Subscriptions(Vec<String>, Reply<Result<Vec<bool>, GroupError>>),
     Describe(Reply<Description>),
     Delete(Reply<Result<(), GroupError>>),
@@ -279,6 +280,10 @@ impl Task {
             }
             Command::ValidateFetch(member, epoch, reply) => {
                 let _ = reply.send(self.core.validate_fetch(member.as_ref(), epoch));
+            }
+            Command::CommitInTransaction(member, reply) => {
+                let verdict = self.core.validate_commit_in_transaction(now, &member);
+                let _ = reply.send(verdict);
             }
             Command::Subscriptions(topics, reply) => {
                 let _ = reply.send(self.core.subscriptions(&topics));

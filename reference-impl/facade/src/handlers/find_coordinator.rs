@@ -1,8 +1,8 @@
 //! FindCoordinator, versions 0 to 6.
 //!
-//! - Every group is coordinated by this node.
-//! - A transactional id is refused: transactions are not served yet, and a code that clients retry
-//!   would keep `initTransactions()` waiting for nothing.
+//! - Every group and every transactional id is coordinated by this node. An empty transactional id is
+//!   INVALID_REQUEST. In cluster mode a transactional id is refused: transactions are not served
+//!   there, and a code that clients retry would keep `initTransactions()` waiting for nothing.
 //! - Share groups (key type 2) are not served: INVALID_REQUEST, as for any unknown key type.
 //!
 //! Versions: 1 adds the key type, the message and the throttle; 3 is flexible; 4 asks for several
@@ -50,10 +50,16 @@ fn coordinator(node: &Node, scope: &Scope, key_type: i8, key: StrBytes) -> Coord
         GROUP => GroupName::new(scope, &key)
             .err()
             .map(|error| (ErrorCode::InvalidGroupId, error.to_string())),
-        TRANSACTION => Some((
+        TRANSACTION if node.cluster.is_some() => Some((
             ErrorCode::TransactionalIdAuthorizationFailed,
-            "Transactions are not served".to_owned(),
+            "Transactions are not served in cluster mode".to_owned(),
         )),
+        TRANSACTION => key.is_empty().then(|| {
+            (
+                ErrorCode::InvalidRequest,
+                "The transactional id is empty".to_owned(),
+            )
+        }),
         _ => Some((
             ErrorCode::InvalidRequest,
             format!("No coordinators of key type {key_type}"),

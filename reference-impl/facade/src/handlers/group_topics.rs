@@ -136,3 +136,32 @@ pub(super) async fn known_topics(cx: &Context, names: &[&str]) -> Vec<bool> {
     let resolved = resolve(cx, &asked).await;
     resolved.iter().map(Result::is_ok).collect()
 }
+
+/// For each partition of each topic, whether it exists, or that can't be told now.
+pub(super) async fn known_partitions(cx: &Context, asked: &[(&str, &[i32])]) -> Vec<Vec<bool>> {
+    let (catalogue, session) = (&cx.node.catalogue, &cx.session);
+    let known = |lookup: Lookup, partitions: &[i32]| -> Vec<bool> {
+        let exists = |&partition: &i32| match &lookup {
+            Lookup::Found(topic) => topic.has_partition(partition),
+            Lookup::Absent | Lookup::Illegal(_) => false,
+            Lookup::Failed(_) | Lookup::Later => partition >= 0,
+        };
+        partitions.iter().map(exists).collect()
+    };
+    let all = |view: &crate::catalogue::View| -> Vec<Vec<bool>> {
+        let of = |&(name, partitions): &(&str, &[i32])| known(view.lookup(name), partitions);
+        asked.iter().map(of).collect()
+    };
+    let view = catalogue.view(&session.scope, &session.credential).await;
+    let found = all(&view);
+    if found.iter().flatten().all(|known| *known) {
+        return found;
+    }
+    match catalogue
+        .fresh_view(&session.scope, &session.credential)
+        .await
+    {
+        Ok(view) => all(&view),
+        Err(_) => found,
+    }
+}

@@ -105,6 +105,12 @@ pub async fn handle(cx: &Context, request: OffsetCommitRequest) -> OffsetCommitR
         protocol_type: "".into(),
         changes,
     };
+    // A transaction's offsets that are not in their places yet must not land over these.
+    if let Err(error) = cx.node.offsets.fold(&commit.tenant, &name.id).await {
+        let code = write_code(cx, &name, &WriteError::Queen(error));
+        codes.replace_all(code, |own| !is_unknown_topic(own));
+        return respond(&refs, &partitions, |t, p| codes.get((t, p)));
+    }
     match cx.node.groups.commit(&name, committer, commit).await {
         Ok(accepted) => {
             let mut verdicts = accepted.receipt.verdicts().await.into_iter();

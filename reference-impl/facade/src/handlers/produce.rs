@@ -8,7 +8,9 @@
 //!   behind a batch that was refused before its window saw it is refused until that comes again.
 //! - A code other than 0 means that the batch isn't known to be stored. Retriable where a retry
 //!   may help; the throttle says when.
-//! - A transactional id is refused until transactions are built.
+//! - Transactional batches are staged and answered offset −1: they are in the log when EndTxn has
+//!   committed them. Their partition must have been added, or is by the request (version 12).
+//!   INVALID_PRODUCER_EPOCH fences; MESSAGE_TOO_LARGE beyond what a transaction may hold.
 //! - log_append_time_ms and log_start_offset are −1: the push route names neither.
 //!
 //! v3: record batches. v5: log_start_offset. v7: zstd. v8: record errors and error_message.
@@ -29,12 +31,16 @@ use tokio::sync::oneshot;
 
 use crate::catalogue::{Dedup, Lookup, View};
 use crate::context::{Answer, Context, Reply};
+use crate::handlers::group_topics::offsets_tenant;
 use crate::produce::admit::{Admission, Admitted, Request, Topic};
 use crate::produce::{Batches, Failure, Outcome};
+use crate::transactions::Staging;
 use crate::upstream_errors::{self, Api};
 
 /// The first version that names topics by id.
 const FIRST_TOPIC_ID_VERSION: i16 = 13;
+/// The first version whose transactional batches add their partitions (KIP-890).
+const TRANSACTIONS_2: i16 = 12;
 /// A dedup window that covers every repetition of a push within one request.
 const MIN_DEDUP_SECONDS: u64 = 60;
 
@@ -77,22 +83,39 @@ fn refusal(request: &ProduceRequest) -> Option<Failure> {
     if !matches!(request.acks, -1..=1) {
         return Some(Failure::new(ErrorCode::InvalidRequiredAcks));
     }
+    None
+}
+
+/// Where the transactional batches of a request go; `None` without a transactional id.
+async fn staging(cx: &Context, request: &ProduceRequest) -> Option<Result<Staging, Failure>> {
     // brod encodes "none" as the empty string.
-    let transactional = request
+    let id = request
         .transactional_id
         .as_ref()
-        .is_some_and(|id| !id.is_empty());
-    transactional.then(|| {
-        Failure::because(
-            ErrorCode::TransactionalIdAuthorizationFailed,
-            "transactions are not served yet",
-        )
+        .filter(|id| !id.is_empty())?;
+    let (tenant, implicit) = (offsets_tenant(cx), cx.version >= TRANSACTIONS_2);
+    let transactions = &cx.node.transactions;
+    Some(match transactions.staging(&tenant, id, implicit).await {
+        Ok(staging) => {
+            staging.prepare(&tenant).await;
+            Ok(staging)
+        }
+        Err(failure) => Err(Failure::because(
+            failure.produce_code(cx.version),
+            failure.to_string(),
+        )),
     })
+}
+
+fn is_transactional(records: &bytes::Bytes) -> bool {
+    // Only a look: the batch is proved when it's staged.
+    BatchHeader::parse(records).is_ok_and(|header| header.attributes.is_transactional())
 }
 
 async fn admit(cx: &Context, request: ProduceRequest, response: &mut Pending) {
     let node = &cx.node;
     let (view, lookups) = resolve(cx, &request).await;
+    let staging = staging(cx, &request).await;
     if let Some(error) = &view.trouble {
         response.throttle = upstream_errors::throttle(error);
     }
@@ -119,12 +142,16 @@ async fn admit(cx: &Context, request: ProduceRequest, response: &mut Pending) {
         let topic = topic(cx, &found, &data).await;
         let mut partitions = Vec::with_capacity(data.partition_data.len());
         for partition in data.partition_data {
-            let admitted = if found.has_partition(partition.index) {
-                admission
-                    .partition(&topic, partition.index, partition.records)
-                    .await
-            } else {
-                Admitted::Refused(Failure::new(ErrorCode::UnknownTopicOrPartition))
+            let index = partition.index;
+            let admitted = match (&staging, partition.records) {
+                _ if !found.has_partition(index) => {
+                    Admitted::Refused(Failure::new(ErrorCode::UnknownTopicOrPartition))
+                }
+                (Some(staging), Some(records)) if is_transactional(&records) => match staging {
+                    Ok(staging) => admission.stage(&topic, index, records, staging).await,
+                    Err(failure) => Admitted::Refused(failure.clone()),
+                },
+                (_, records) => admission.partition(&topic, index, records).await,
             };
             partitions.push((partition.index, admitted));
         }

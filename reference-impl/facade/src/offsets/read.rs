@@ -11,8 +11,9 @@ use tokio::sync::oneshot;
 use super::keys::{OffsetKey, group_prefix, parse};
 use super::pace::Pace;
 use super::rows::OffsetRow;
+use super::unfolded::{self, Folds, Merged};
 use super::{Offsets, Store, Tenant};
-use crate::queen::kv::{MAX_KEYS, Row};
+use crate::queen::kv::{MAX_KEYS_BEHIND, Row};
 use crate::queen::{Credential, Error, Scope};
 
 /// Calls of one scope in flight: enough that a slow one does not hold up the rest.
@@ -61,6 +62,7 @@ pub enum ReadError {
 pub(super) struct Reader {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
+    folds: Arc<Folds>,
     lanes: Mutex<BTreeMap<Scope, Arc<Lane>>>,
     calls: Counter,
 }
@@ -80,6 +82,7 @@ struct Queue {
 
 #[derive(Debug)]
 struct Job {
+    scope: Scope,
     credential: Credential,
     keys: Vec<String>,
     reply: oneshot::Sender<Result<Vec<Offset>, ReadError>>,
@@ -113,12 +116,23 @@ impl Offsets {
             .turn(&*self.clock)
             .await;
         self.reader.calls.inc();
+        let waiting = self
+            .store
+            .scan(
+                &tenant.credential,
+                &unfolded::prefix(group),
+                false,
+                unfolded::MAX_PAGES,
+            )
+            .await?;
         let scan = self
             .store
             .scan(&tenant.credential, &prefix, false, MAX_GROUP_PAGES)
             .await?;
+        let merged = Merged::of(&waiting.rows);
+        self.reader.fold(tenant, &merged);
         let mut all = AllOffsets {
-            cut: scan.cut,
+            cut: scan.cut || waiting.cut,
             ..AllOffsets::default()
         };
         for row in &scan.rows {
@@ -134,6 +148,15 @@ impl Offsets {
                 None => all.cut = true,
             }
         }
+        for (key, _) in merged.iter() {
+            let Some((topic, partition)) = parse(&prefix, key) else {
+                continue;
+            };
+            let partitions = all.topics.entry(topic).or_default();
+            if let Some(row) = merged.over(key, partitions.remove(&partition)) {
+                partitions.insert(partition, row);
+            }
+        }
         Ok(all)
     }
 }
@@ -147,10 +170,16 @@ fn offset_row(row: &Row) -> Option<OffsetRow> {
 }
 
 impl Reader {
-    pub(super) fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, registry: &Registry) -> Self {
+    pub(super) fn new(
+        store: Arc<dyn Store>,
+        clock: Arc<dyn Clock>,
+        folds: Arc<Folds>,
+        registry: &Registry,
+    ) -> Self {
         Self {
             store,
             clock,
+            folds,
             lanes: Mutex::default(),
             calls: registry.counter(
                 "kastellan_offset_read_calls_total",
@@ -188,6 +217,7 @@ impl Reader {
             }
             queue.keys += keys.len();
             queue.jobs.push_back(Job {
+                scope: tenant.scope.clone(),
                 credential: tenant.credential.clone(),
                 keys: keys.into_iter().map(OffsetKey::into_string).collect(),
                 reply,
@@ -203,8 +233,24 @@ impl Reader {
         answer.await.unwrap_or(Err(ReadError::Busy))
     }
 
+    /// Folds what was found waiting: who left it there may be gone.
+    fn fold(self: &Arc<Self>, tenant: &Tenant, merged: &Merged) {
+        for group in &merged.groups {
+            if !self.folds.mark(&tenant.scope, group) {
+                continue;
+            }
+            let (reader, tenant, group) = (Arc::clone(self), tenant.clone(), group.clone());
+            tokio::spawn(async move {
+                let folded = reader.folds.fold(&*reader.store, &tenant, &group).await;
+                if let Err(error) = folded {
+                    tracing::warn!(group, %error, "offsets of a transaction are not folded yet");
+                }
+            });
+        }
+    }
+
     /// Reads until nothing waits.
-    async fn run(&self, lane: &Lane) {
+    async fn run(self: &Arc<Self>, lane: &Lane) {
         loop {
             {
                 let mut queue = lane.lock();
@@ -219,7 +265,7 @@ impl Reader {
         }
     }
 
-    async fn answer(&self, jobs: Vec<Job>) {
+    async fn answer(self: &Arc<Self>, jobs: Vec<Job>) {
         let Some(first) = jobs.first() else {
             return;
         };
@@ -228,16 +274,36 @@ impl Reader {
             .iter()
             .flat_map(|job| job.keys.iter().cloned())
             .collect();
-        match self.store.read(&first.credential, &keys).await {
-            Ok(readout) => {
+        let read = self
+            .store
+            .read_behind(&first.credential, unfolded::PREFIX, &keys)
+            .await;
+        match read {
+            Ok((waiting, readout)) => {
+                let merged = Merged::of(&waiting.rows);
+                self.fold(&first.tenant(), &merged);
                 let mut found: BTreeMap<String, Offset> = readout
                     .rows
                     .iter()
                     .map(|row| {
-                        let offset = offset_row(row).map_or(Offset::Unread, Offset::Committed);
+                        let offset = offset_row(row)
+                            .and_then(|offset| merged.over(&row.key, Some(offset)))
+                            .map_or(Offset::Unread, Offset::Committed);
                         (row.key.clone(), offset)
                     })
                     .collect();
+                for (key, offset) in merged.iter() {
+                    found
+                        .entry(key.to_owned())
+                        .or_insert_with(|| Offset::Committed(offset.clone()));
+                }
+                if waiting.cut {
+                    // What wasn't seen may be younger.
+                    found = keys
+                        .iter()
+                        .map(|key| (key.clone(), Offset::Unread))
+                        .collect();
+                }
                 found.extend(readout.unread.into_iter().map(|key| (key, Offset::Unread)));
                 for job in jobs {
                     let offset = |key: &String| found.get(key).cloned().unwrap_or(Offset::Absent);
@@ -250,6 +316,15 @@ impl Reader {
                     let _ = job.reply.send(Err(ReadError::Queen(error.clone())));
                 }
             }
+        }
+    }
+}
+
+impl Job {
+    fn tenant(&self) -> Tenant {
+        Tenant {
+            scope: self.scope.clone(),
+            credential: self.credential.clone(),
         }
     }
 }
@@ -269,7 +344,7 @@ impl Queue {
         while let Some(job) = self.jobs.pop_front() {
             let first = taken.first();
             let of_others = first.is_some_and(|first| first.credential != job.credential);
-            if of_others || (first.is_some() && keys + job.keys.len() > MAX_KEYS) {
+            if of_others || (first.is_some() && keys + job.keys.len() > MAX_KEYS_BEHIND) {
                 left.push_back(job);
             } else if !job.reply.is_closed() {
                 keys += job.keys.len();

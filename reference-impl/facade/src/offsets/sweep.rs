@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use super::commit::{Change, Commit, WriteError};
 use super::keys::{INDEX_PREFIX, group_prefix, index_key, indexed_group, parse};
 use super::rows::IndexRow;
-use super::{OffsetKey, Offsets, Tenant};
+use super::{OffsetKey, Offsets, Tenant, unfolded};
 use crate::queen::Error;
-use crate::queen::kv::{Batch, Expect, MAX_KEY_BYTES, OnLoss, OpResult, Outcome, Row};
+use crate::queen::kv::{
+    Batch, Expect, MAX_KEY_BYTES, MAX_OPERATIONS, OnLoss, OpResult, Outcome, Row,
+};
 
 /// Pages of the index: 10,000 groups.
 const MAX_INDEX_PAGES: usize = 10;
@@ -93,6 +95,25 @@ impl Offsets {
         Ok(keys.into_iter().map(row).collect())
     }
 
+    /// Deletes what waits to be folded: it must not come back.
+    async fn delete_unfolded(&self, tenant: &Tenant, group: &str) -> Result<(), Error> {
+        let prefix = unfolded::prefix(group);
+        let waiting = self
+            .store
+            .scan(&tenant.credential, &prefix, true, unfolded::MAX_PAGES)
+            .await?;
+        for rows in waiting.rows.chunks(MAX_OPERATIONS) {
+            let mut batch = Batch::new();
+            for row in rows {
+                batch
+                    .delete(&row.key, Expect::Any, OnLoss::Skip)
+                    .map_err(|_| Error::Unsendable("an offset key that Queen would refuse"))?;
+            }
+            self.store.run(&tenant.credential, &batch).await?;
+        }
+        Ok(())
+    }
+
     /// Deletes every offset of a group, then its index row: a group is listed until nothing of it
     /// is left.
     ///
@@ -120,6 +141,7 @@ impl Offsets {
             })
             .collect();
         let had_offsets = !changes.is_empty();
+        self.delete_unfolded(tenant, group).await?;
         let receipt = self.commit(Commit {
             tenant: tenant.clone(),
             group: group.into(),

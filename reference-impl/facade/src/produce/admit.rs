@@ -8,11 +8,11 @@ use coordinator::producer::{ProducerEpoch, SequenceRange};
 use host::blocking::Blocking;
 use host::{Entropy, Monotonic};
 use kafka_wire::ErrorCode;
-use kafka_wire::records::{Batch, Budget, Compression, NO_TIMESTAMP};
+use kafka_wire::records::{Batch, BatchHeader, Budget, Compression, NO_TIMESTAMP};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::encode::{self, Encoded};
+use super::encode::{self, Encoded, Expects};
 use super::ids::TransactionIds;
 use super::memory::Reservation;
 use super::unit::{LaneKey, Replay, Sequenced, Unit, WindowKey};
@@ -76,14 +76,14 @@ pub enum Admitted {
 /// Admits the batches of one request, in order.
 #[derive(Debug)]
 pub struct Admission<'p> {
-    produce: &'p Produce,
-    gatherer: Arc<Gatherer>,
-    request: Request,
+    pub(super) produce: &'p Produce,
+    pub(super) gatherer: Arc<Gatherer>,
+    pub(super) request: Request,
     entropy: Arc<dyn Entropy>,
     blocking: Blocking,
     budget: Option<Budget>,
     /// Read, not yet handed to the gatherer: it should see a request as one.
-    units: Vec<Unit>,
+    pub(super) units: Vec<Unit>,
 }
 
 impl<'p> Admission<'p> {
@@ -139,15 +139,10 @@ impl<'p> Admission<'p> {
         partition: i32,
         records: Bytes,
     ) -> Result<oneshot::Receiver<Outcome>, Failure> {
-        let batch = encode::only_batch(records, self.request.version)?;
+        let batch = encode::only_batch(records, self.request.version, Expects::Plain)?;
         let header = *batch.header();
         let sequenced = self.sequence(topic, partition, &batch)?;
-        if topic
-            .max_message_bytes
-            .is_some_and(|max| exceeds(header.len_bytes, max))
-        {
-            return Err(Failure::new(ErrorCode::MessageTooLarge));
-        }
+        self.bound(topic, &header)?;
         let ids = match &sequenced {
             Some(sequenced) => Some(TransactionIds::Sequenced {
                 producer_id: header.producer_id,
@@ -178,8 +173,7 @@ impl<'p> Admission<'p> {
             fragment: encoded.fragment,
             sequenced,
             replay,
-            deadline: self.request.received
-                + self.request.timeout.clamp(MIN_PATIENCE, CALL_TIMEOUT),
+            deadline: self.deadline(),
             reservation,
             answer,
             ticket: None,
@@ -188,7 +182,24 @@ impl<'p> Admission<'p> {
         Ok(outcome)
     }
 
-    fn sequence(
+    /// Until when a batch of the request is tried again.
+    pub(super) fn deadline(&self) -> Monotonic {
+        self.request.received + self.request.timeout.clamp(MIN_PATIENCE, CALL_TIMEOUT)
+    }
+
+    #[expect(
+        clippy::unused_self,
+        reason = "reads as the other checks of a batch do"
+    )]
+    pub(super) fn bound(&self, topic: &Topic, header: &BatchHeader) -> Result<(), Failure> {
+        let max = topic.max_message_bytes;
+        if max.is_some_and(|max| exceeds(header.len_bytes, max)) {
+            return Err(Failure::new(ErrorCode::MessageTooLarge));
+        }
+        Ok(())
+    }
+
+    pub(super) fn sequence(
         &self,
         topic: &Topic,
         partition: i32,
@@ -220,7 +231,7 @@ impl<'p> Admission<'p> {
         }
     }
 
-    async fn encode(
+    pub(super) async fn encode(
         &mut self,
         topic: &Topic,
         partition: i32,

@@ -29,6 +29,17 @@ pub struct Encoded {
     pub max_timestamp: i64,
     /// The position of the first record with it.
     pub max_timestamp_at: u32,
+    /// Bytes of keys, values and headers.
+    pub payload_bytes: usize,
+}
+
+/// What a batch must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expects {
+    /// Of a producer without a transactional id.
+    Plain,
+    /// Part of a transaction.
+    Transactional,
 }
 
 /// The one batch of a partition's records, its header and CRC proved. Kafka refuses none as it
@@ -37,7 +48,7 @@ pub struct Encoded {
 /// # Errors
 ///
 /// The code Kafka answers such bytes with.
-pub fn only_batch(records: bytes::Bytes, version: i16) -> Result<Batch, Failure> {
+pub fn only_batch(records: bytes::Bytes, version: i16, expects: Expects) -> Result<Batch, Failure> {
     let mut batches = Batches::new(records);
     let not_one = || {
         Failure::because(
@@ -55,7 +66,7 @@ pub fn only_batch(records: bytes::Bytes, version: i16) -> Result<Batch, Failure>
         return Err(not_one());
     }
     let header = batch.header();
-    if header.attributes.is_transactional() {
+    if header.attributes.is_transactional() && expects == Expects::Plain {
         return Err(Failure::because(
             ErrorCode::TransactionalIdAuthorizationFailed,
             "a transactional batch in a request without a transactional id",
@@ -107,6 +118,7 @@ pub fn encode(
     let mut buffer = IdBuffer::default();
     let mut min_timestamp = i64::MAX;
     let (mut max_timestamp, mut max_timestamp_at) = (i64::MIN, 0);
+    let mut payload_bytes = 0;
     for (index, record) in (0..).zip(&records) {
         let record = record.map_err(|error| refuse(&error))?;
         min_timestamp = min_timestamp.min(record.timestamp);
@@ -118,6 +130,11 @@ pub fn encode(
             value: record.value,
             timestamp_ms: record.timestamp,
         };
+        let of = |part: Option<&[u8]>| part.map_or(0, <[u8]>::len);
+        payload_bytes += of(record.key) + of(record.value);
+        let of_header =
+            |header: kafka_wire::records::Header<'_>| header.key.len() + of(header.value);
+        payload_bytes += record.headers.iter().map(of_header).sum::<usize>();
         let headers = record
             .headers
             .iter()
@@ -138,6 +155,7 @@ pub fn encode(
         min_timestamp,
         max_timestamp,
         max_timestamp_at,
+        payload_bytes,
     })
 }
 

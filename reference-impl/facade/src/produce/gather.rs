@@ -80,6 +80,11 @@ impl Gatherer {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The gatherer's name for the sequence windows.
+    pub(super) const fn lane(&self) -> Lane {
+        self.lane
+    }
+
     /// Whether nothing waits and nothing is in flight.
     pub(super) fn is_idle(&self) -> bool {
         let queue = self.lock();

@@ -12,6 +12,7 @@ mod ids;
 mod memory;
 mod overtaken;
 mod push;
+pub mod staged;
 mod table;
 mod unit;
 mod verdict;
@@ -19,6 +20,7 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,9 +36,9 @@ use gather::Lanes;
 use memory::Memory;
 pub use overtaken::{Batches, Overtaken};
 use table::Table;
-pub use unit::{Failure, Outcome};
+pub use unit::{Active, Failure, Outcome};
 
-use crate::queen::{Client, Credential};
+use crate::queen::{Client, Credential, Scope};
 use crate::time_index::TimeIndex;
 
 /// Bytes that decompressed and encoded batches of all requests may hold together.
@@ -157,6 +159,11 @@ impl Produce {
             memory: Memory::new(MEMORY_BYTES),
             codecs: TopicCodecs::default(),
         }
+    }
+
+    /// The producers that produced to a topic lately, by partition.
+    pub fn active(&self, scope: &Scope, topic: &str) -> BTreeMap<i32, Vec<Active>> {
+        self.shared.table.active(scope, topic)
     }
 
     /// The gatherer of `credential`'s pushes.

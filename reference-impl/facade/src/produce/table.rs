@@ -8,7 +8,8 @@ use host::Monotonic;
 use kafka_wire::ErrorCode;
 use tokio::sync::oneshot;
 
-use super::unit::{Failure, Outcome, Sequenced, Unit, WindowKey};
+use super::unit::{Active, Failure, Outcome, Sequenced, Unit, WindowKey};
+use crate::queen::Scope;
 
 /// The windows of every producer of a node.
 #[derive(Debug)]
@@ -44,6 +45,24 @@ impl Table {
     pub fn usage(&self) -> (usize, u64) {
         let inner = self.lock();
         (inner.states.len(), inner.states.evictions())
+    }
+
+    /// The producers of a topic with something stored, by partition.
+    pub(super) fn active(&self, scope: &Scope, queue: &str) -> BTreeMap<i32, Vec<Active>> {
+        let mut active: BTreeMap<i32, Vec<Active>> = BTreeMap::new();
+        for (key, epoch, last) in self.lock().states.stored() {
+            if key.scope == *scope && *key.queue == *queue {
+                active.entry(key.partition).or_default().push(Active {
+                    id: key.producer_id,
+                    epoch,
+                    last_sequence: last.get(),
+                });
+            }
+        }
+        for producers in active.values_mut() {
+            producers.sort_by_key(|producer| producer.id);
+        }
+        active
     }
 
     /// Judges a batch that would be pushed through `lane`. Returns it when it's to be pushed; else

@@ -49,6 +49,17 @@ pub struct Sequenced {
     pub range: SequenceRange,
 }
 
+/// A producer that produced to a partition lately.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Active {
+    /// The producer.
+    pub id: i64,
+    /// Its epoch.
+    pub epoch: ProducerEpoch,
+    /// The sequence of the last record stored.
+    pub last_sequence: i32,
+}
+
 /// What Queen makes of the same items pushed twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Replay {

@@ -16,7 +16,7 @@ mod answer;
 mod read;
 mod results;
 
-pub use read::{Readout, Scan};
+pub use read::{MAX_KEYS_BEHIND, Readout, Scan};
 pub use results::{Loss, OpResult, Outcome, Precondition, Row, Winner};
 
 pub(super) use answer::{parse_results, parse_winner};

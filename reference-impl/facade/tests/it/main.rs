@@ -6,3 +6,4 @@ mod process;
 mod rig;
 mod security;
 mod topics;
+mod transactions;

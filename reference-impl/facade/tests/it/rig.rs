@@ -46,7 +46,11 @@ impl Rig {
 
     /// Another facade over the same Queen.
     pub fn beside(&self) -> Self {
-        Self::over(self.queen.clone(), Arc::clone(&self.connector), |_| {})
+        self.beside_with(|_| {})
+    }
+
+    pub fn beside_with(&self, change: impl FnOnce(&mut Config)) -> Self {
+        Self::over(self.queen.clone(), Arc::clone(&self.connector), change)
     }
 
     fn over(queen: Queen, connector: Arc<dyn Connect>, change: impl FnOnce(&mut Config)) -> Self {

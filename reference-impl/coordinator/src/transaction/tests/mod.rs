@@ -106,5 +106,5 @@ fn stage(core: &mut Transaction<u32>, me: Producer) {
     let admission = core
         .admit_batch(at(0), me, &place(0), (1, 5), false)
         .unwrap();
-    assert!(core.settle_batch(admission, Some(true)));
+    assert!(core.settle_batch(admission, true));
 }

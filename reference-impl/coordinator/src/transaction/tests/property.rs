@@ -156,7 +156,7 @@ impl World {
                     .add_partitions(now, me, &[place(0)])
                     .and_then(|()| process.core.admit_batch(now, me, &place(0), (1, 1), false));
                 if let Ok(admission) = admitted {
-                    assert!(process.core.settle_batch(admission, Some(true)));
+                    assert!(process.core.settle_batch(admission, true));
                     process.staged.push(self.next);
                     process.held.push(self.next);
                     self.next += 1;

@@ -145,7 +145,7 @@ fn a_batch_that_was_not_staged_takes_no_room() {
         let admission = core
             .admit_batch(at(0), me, &place(0), (5, 50), false)
             .unwrap();
-        assert!(core.settle_batch(admission, None));
+        assert!(core.settle_batch(admission, false));
     }
     assert_eq!(core.content().unwrap().batches(), 0);
 }
@@ -163,7 +163,7 @@ fn a_commit_waits_for_the_batches_on_their_way_and_late_ones_count_nowhere() {
     let step = core.end(me, ABORT, false, FRESH);
     done(&mut core, &mut store, step);
     core.add_partitions(at(0), me, &[place(0)]).unwrap();
-    assert!(!core.settle_batch(admission, Some(true)));
+    assert!(!core.settle_batch(admission, true));
     assert_eq!(core.content().unwrap().batches(), 0);
 }
 

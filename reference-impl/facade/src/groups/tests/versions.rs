@@ -371,7 +371,8 @@ async fn coordinators_are_found_at_every_version() {
         for (key_type, key, code) in [
             (0, "g", ErrorCode::None),
             (0, "", ErrorCode::InvalidGroupId),
-            (1, "txn", ErrorCode::TransactionalIdAuthorizationFailed),
+            (1, "txn", ErrorCode::None),
+            (1, "", ErrorCode::InvalidRequest),
             (2, "g:id:0", ErrorCode::InvalidRequest),
             (9, "g", ErrorCode::InvalidRequest),
         ] {

@@ -100,11 +100,6 @@ async fn creates_the_topic_and_answers_the_offset() {
 #[case::hidden(one("__offsets", 0, batch()), 3)]
 #[case::illegal(one("no such name", 0, batch()), 17)]
 #[case::acks(one("orders", 0, batch()).with_acks(2), 21)]
-#[case::transactional(
-    one("orders", 0, batch())
-        .with_transactional_id(Some(TransactionalId(StrBytes::from_static_str("tx")))),
-    53
-)]
 #[tokio::test(start_paused = true)]
 async fn refuses(#[case] request: ProduceRequest, #[case] code: i16) {
     let rig = Rig::new();
@@ -230,10 +225,6 @@ async fn producer_ids_are_new_positive_and_start_at_epoch_0() {
         seen.insert(response.producer_id.0);
     }
     assert_eq!(seen.len(), 1000);
-    let transactional = InitProducerIdRequest::default()
-        .with_transactional_id(Some(TransactionalId(StrBytes::from_static_str("tx"))));
-    let response = handlers::init_producer_id::handle(&request(&rig.node, 4), transactional).await;
-    assert_eq!((response.error_code, response.producer_id.0), (53, -1));
 }
 
 #[tokio::test(start_paused = true)]

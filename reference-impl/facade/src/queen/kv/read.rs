@@ -6,6 +6,11 @@ use crate::queen::{Client, Credential, Error, Repeat};
 /// How often keys that an answer left unread are asked for again.
 const MAX_REREADS: usize = 3;
 
+/// Rows under a prefix that are read in the same call as keys.
+const BESIDE_ROWS: usize = 64;
+/// Most keys that are read in one call behind the rows under a prefix.
+pub const MAX_KEYS_BEHIND: usize = MAX_KEYS - BESIDE_ROWS;
+
 /// Rows of many keys.
 #[derive(Clone, Debug, Default)]
 pub struct Readout {
@@ -80,6 +85,61 @@ impl Client {
             }
         }
         Ok(left)
+    }
+
+    /// Reads the rows of `keys` as they are when the rows under `prefix` are read, or later;
+    /// usually in one call.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::kv_read`].
+    pub async fn kv_read_behind(
+        &self,
+        credential: &Credential,
+        prefix: &str,
+        keys: &[String],
+        max_pages: usize,
+    ) -> Result<(Scan, Readout), Error> {
+        let (first, rest) = keys.split_at(keys.len().min(MAX_KEYS_BEHIND));
+        let mut batch = Batch::new();
+        batch
+            .get_prefix(prefix, None, BESIDE_ROWS, false)
+            .map_err(unsendable)?;
+        for chunk in first.chunks(READ_CHUNK_KEYS) {
+            batch.get_many(chunk).map_err(unsendable)?;
+        }
+        let mut readout = Readout::default();
+        let mut scan = Scan::default();
+        let mut left = Vec::new();
+        for result in done(self.kv(credential, &batch, Repeat::Safe).await?)? {
+            match result {
+                OpResult::Page { rows, next_after } => {
+                    scan.rows = rows;
+                    scan.cut = next_after.is_some();
+                }
+                OpResult::Rows {
+                    mut rows,
+                    mut unread,
+                    ..
+                } => {
+                    readout.rows.append(&mut rows);
+                    left.append(&mut unread);
+                }
+                OpResult::Applied(_) | OpResult::Lost(..) => {}
+            }
+        }
+        if scan.cut {
+            // Too much for one page: all of it, and then the keys again.
+            let scan = self.kv_scan(credential, prefix, false, max_pages).await?;
+            return Ok((scan, self.kv_read(credential, keys).await?));
+        }
+        left.extend_from_slice(rest);
+        if !left.is_empty() {
+            let mut more = self.kv_read(credential, &left).await?;
+            readout.rows.append(&mut more.rows);
+            readout.unread.append(&mut more.unread);
+        }
+        Ok((scan, readout))
     }
 
     /// Reads the rows whose keys begin with `prefix`, at most `max_pages` pages of

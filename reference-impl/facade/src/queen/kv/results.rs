@@ -53,6 +53,14 @@ pub struct Winner {
 }
 
 impl Winner {
+    /// One of which nothing was seen.
+    pub(crate) const fn unseen() -> Self {
+        Self {
+            version: None,
+            value: None,
+        }
+    }
+
     /// The value as a `T`; `None` when there is none, the answer was cut, or it isn't a `T`.
     pub fn value<T: DeserializeOwned>(&self) -> Option<T> {
         serde_json::from_str(self.value.as_ref()?.get()).ok()
