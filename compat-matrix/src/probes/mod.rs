@@ -20,6 +20,8 @@ mod consumer_group_heartbeat;
 
 mod acls;
 
+mod add_offsets_to_txn;
+mod add_partitions_to_txn;
 mod alter_configs;
 mod api_versions;
 mod create_partitions;
@@ -31,7 +33,10 @@ mod describe_cluster;
 mod describe_configs;
 mod describe_groups;
 mod describe_log_dirs;
+mod describe_producers;
 mod describe_topic_partitions;
+mod describe_transactions;
+mod end_txn;
 mod fetch;
 mod find_coordinator;
 mod heartbeat;
@@ -41,6 +46,7 @@ mod join_group;
 mod leave_group;
 mod list_groups;
 mod list_offsets;
+mod list_transactions;
 mod metadata;
 mod offset_commit;
 mod offset_delete;
@@ -50,6 +56,8 @@ mod produce;
 mod sasl_authenticate;
 mod sasl_handshake;
 mod sync_group;
+mod transaction;
+mod txn_offset_commit;
 
 use kafka_wire::{ApiKey, VersionRange, schema};
 use reports::Window;
@@ -69,6 +77,8 @@ pub fn apis() -> Vec<Api> {
         acls::describe(),
         acls::create(),
         acls::delete(),
+        add_offsets_to_txn::api(),
+        add_partitions_to_txn::api(),
         alter_configs::api(),
         api_versions::api(),
         consumer_group_describe::api(),
@@ -82,7 +92,10 @@ pub fn apis() -> Vec<Api> {
         describe_configs::api(),
         describe_groups::api(),
         describe_log_dirs::api(),
+        describe_producers::api(),
         describe_topic_partitions::api(),
+        describe_transactions::api(),
+        end_txn::api(),
         fetch::api(),
         find_coordinator::api(),
         heartbeat::api(),
@@ -92,6 +105,7 @@ pub fn apis() -> Vec<Api> {
         leave_group::api(),
         list_groups::api(),
         list_offsets::api(),
+        list_transactions::api(),
         metadata::api(),
         offset_commit::api(),
         offset_delete::api(),
@@ -101,6 +115,7 @@ pub fn apis() -> Vec<Api> {
         sasl_authenticate::api(),
         sasl_handshake::api(),
         sync_group::api(),
+        txn_offset_commit::api(),
     ]
 }
 

@@ -14,6 +14,7 @@ mod offsets;
 mod pairs;
 mod produce;
 mod scale;
+mod transactions;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +50,7 @@ fn all() -> Vec<Scenario> {
         faults::scenarios(),
         network::scenarios(),
         corners::scenarios(),
+        transactions::scenarios(),
     ]
     .concat()
 }
