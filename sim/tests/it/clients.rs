@@ -13,9 +13,12 @@ use sim::client::producer::{Plan, Producer, Record, Writer};
 use sim::client::profile::HURRIED;
 use sim::client::{Client, Profile};
 use sim::history::{Entry, Event, Name, Promise, Recorder, Reply, TopicPartition, Value, check};
+use sim::schedule::Step;
 use sim::seed::Numbers;
 use sim::trace::{Node, Trace};
 use sim::world::{Clients, Description, Ending, KAFKA_PORT, World};
+
+use crate::scenarios::everything;
 
 const PARTITIONS: i32 = 4;
 const TOPIC: &str = "orders";
@@ -68,6 +71,15 @@ pub fn run(
     profile: &'static Profile,
     play: impl FnOnce(Stage) -> BoxFuture<'static, ()> + 'static,
 ) -> Vec<Entry> {
+    run_under(&[], profile, play)
+}
+
+/// The same under `schedule`.
+fn run_under(
+    schedule: &[Step],
+    profile: &'static Profile,
+    play: impl FnOnce(Stage) -> BoxFuture<'static, ()> + 'static,
+) -> Vec<Entry> {
     let trace = Trace::default();
     let recorder = Recorder::new(trace.clone());
     let description = Description {
@@ -93,8 +105,8 @@ pub fn run(
         None,
     )
     .expect("a world that can be");
-    let (never, patience) = (Duration::from_secs(120), Duration::ZERO);
-    let ending = world.run(&[], never, patience);
+    let (heal_at, patience) = (Duration::from_secs(8), Duration::from_secs(120));
+    let ending = world.run(schedule, heal_at, patience);
     drop(world);
     let history = recorder.entries();
     let tail = |lines: usize| {
@@ -338,4 +350,38 @@ async fn administer(stage: Stage) {
     let unknown = AdminError::Refused(ErrorCode::UnknownTopicOrPartition);
     assert!(gone == Err(unknown), "{gone:?}");
     admin.close().await;
+}
+
+#[test]
+fn a_group_outlives_every_fault_and_reads_everything() {
+    for profile in HURRIED {
+        let history = run_under(&everything(), profile, |stage| {
+            async move {
+                let seen = Seen::default();
+                let settings = Settings {
+                    auto_commit: true,
+                    create_topics: true,
+                    ..Settings::default()
+                };
+                let writing = {
+                    let stage = stage.clone();
+                    tokio::spawn(async move { stage.write(120).await })
+                };
+                let members = ["a", "b", "c"].map(|id| stage.member(id, settings.clone()));
+                let [a, b, c] = &members;
+                let settled = || members.iter().all(Consumer::is_stable);
+                while seen.len() < 480 || !settled() || !writing.is_finished() {
+                    tokio::join!(seen.poll(a), seen.poll(b), seen.poll(c));
+                }
+                let shares: Vec<_> = members.iter().map(Consumer::assignment).collect();
+                let owned: BTreeSet<_> = shares.iter().flatten().collect();
+                let shared: usize = shares.iter().map(BTreeSet::len).sum();
+                assert_eq!((owned.len(), shared), (4, 4), "{shares:?}");
+            }
+            .boxed()
+        });
+        // The faults were felt: calls failed, and some in doubt.
+        let failed = |event: &Event| matches!(event, Event::Unknown { .. } | Event::Fail { .. });
+        assert!(count(&history, failed) > 10, "{}", profile.name);
+    }
 }
