@@ -2,7 +2,7 @@
 
 import kafkajs from "kafkajs";
 
-import { within } from "../lib/lines.mjs";
+import { Unsupported, within } from "../lib/lines.mjs";
 import { deliveries, key, outgoing } from "../lib/values.mjs";
 
 const { CompressionTypes, Partitioners } = kafkajs;
@@ -155,7 +155,10 @@ export class Producing {
 
 function toMessage(record) {
   const message = { key: record.key, value: record.value, headers: {} };
-  for (const [name, value] of record.headers) {
+  for (const [index, [name, value]] of record.headers.entries()) {
+    if (name in message.headers && record.headers[index - 1][0] !== name) {
+      throw new Unsupported("headers are an object: a name in two places loses its place");
+    }
     const others = message.headers[name];
     message.headers[name] = others === undefined ? value : [].concat(others, [value]);
   }
