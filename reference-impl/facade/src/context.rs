@@ -20,7 +20,7 @@ use crate::cluster::{Broker, Cluster, View};
 use crate::config::{Config, HostPort};
 use crate::fetch::Fetching;
 use crate::floors::Floors;
-use crate::groups::Groups;
+use crate::groups::{self, GroupName, Groups};
 use crate::metrics::Metrics;
 use crate::offsets::{Fencing, Offsets};
 use crate::produce::{Overtaken, Produce};
@@ -137,6 +137,7 @@ impl Node {
             offsets.clone(),
             parts.shutdown.clone(),
             &parts.metrics.registry,
+            cluster.clone(),
         );
         let coordinates: (i32, Arc<dyn Ownership>) = match &cluster {
             Some(cluster) => (cluster.id().0, Arc::new(InCluster)),
@@ -317,6 +318,17 @@ pub struct Context {
     pub received: Monotonic,
     /// What it holds of the node's memory.
     pub room: Room,
+}
+
+impl Context {
+    /// The group `id` of this connection's tenant, if this node coordinates it.
+    ///
+    /// # Errors
+    ///
+    /// [`groups::Refused`]: no state may be touched.
+    pub fn group(&self, id: &str) -> Result<GroupName, groups::Refused> {
+        groups::owned(self.node.cluster.as_ref(), &self.session.scope, id)
+    }
 }
 
 /// How a request ends.

@@ -24,6 +24,7 @@ use kafka_wire::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::catalogue::View;
+use crate::cluster::Cluster;
 use crate::config::GroupConfig;
 use crate::offsets::{Commit, Offsets, Receipt};
 use crate::queen::Scope;
@@ -33,6 +34,7 @@ mod log;
 mod memory;
 mod metrics;
 mod name;
+mod owned;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -41,6 +43,7 @@ mod topics;
 pub use self::core::{Committer, Description, GroupType, Overview};
 pub use memory::{MAX_ALL_GROUPS_BYTES, MAX_MEMBER_BYTES};
 pub use name::{GroupName, InvalidGroupId, MAX_GROUP_ID_CHARS};
+pub use owned::{Refused, owned};
 
 use self::core::Settings;
 use memory::{Memory, OnItsWay};
@@ -92,6 +95,8 @@ struct Inner {
     clock: Arc<dyn Clock>,
     offsets: Offsets,
     shutdown: Shutdown,
+    /// `None` outside cluster mode.
+    cluster: Option<Cluster>,
     settings: Settings,
     topics: Readings,
     entries: Mutex<BTreeMap<GroupName, Entry>>,
@@ -137,6 +142,7 @@ impl Groups {
         offsets: Offsets,
         shutdown: Shutdown,
         registry: &Registry,
+        cluster: Option<Cluster>,
     ) -> Self {
         let classic = classic::Settings {
             initial_rebalance_delay: config.initial_rebalance_delay,
@@ -163,6 +169,7 @@ impl Groups {
                 clock: Arc::clone(&host.clock),
                 offsets,
                 shutdown,
+                cluster,
                 settings: Settings { classic, consumer },
                 topics: Readings::default(),
                 entries: Mutex::default(),

@@ -8,15 +8,17 @@ use std::time::Duration;
 use coordinator::classic::{
     self, CallToken, GroupError, JoinRequest, LeavingMember, MemberId, MemberRef, Note, SyncRequest,
 };
+use coordinator::cluster::rendezvous::Item;
 use coordinator::consumer::{self, Epoch, HeartbeatRequest, HeartbeatResponse, Topics};
 use host::Monotonic;
 use kafka_wire::ErrorCode;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
 use super::core::{Committer, Core, Description, Effect, JoinAnswer, Overview, SyncAnswer};
 use super::log::Log;
 use super::memory::{Held, OnItsWay};
 use super::{Accepted, GroupName, Inner};
+use crate::cluster::{Cluster, Ownership};
 use crate::offsets::Commit;
 
 /// How long an empty group is kept.
@@ -93,6 +95,14 @@ impl Drop for Task {
     }
 }
 
+/// Ends when ownership may have moved, which it never does outside a cluster.
+async fn moved(moves: &mut Option<watch::Receiver<u64>>) {
+    match moves {
+        Some(moves) if moves.changed().await.is_ok() => {}
+        _ => std::future::pending().await,
+    }
+}
+
 impl Task {
     pub(super) fn new(
         inner: Arc<Inner>,
@@ -126,6 +136,7 @@ impl Task {
         let mut draining = pin!(shutdown.draining());
         let mut closed = pin!(shutdown.closed());
         let mut stopping = false;
+        let mut moves = self.inner.cluster.as_ref().map(Cluster::changes);
         // The first command is on its way, unless its caller gave up in between.
         let first = tokio::time::timeout(IDLE, self.commands.recv()).await;
         let mut next = first.ok().flatten();
@@ -140,6 +151,14 @@ impl Task {
                         self.core.stop(self.now());
                     }
                     () = &mut closed => return,
+                    () = moved(&mut moves) => {
+                        if self.is_theirs() {
+                            // Members that wait hear of it now; the others at their next request.
+                            self.core.stop(self.now());
+                            self.settle();
+                            return;
+                        }
+                    }
                     Some(token) = self.abandoned.recv() => {
                         self.waiting.remove(&token);
                         self.core.abandoned(self.now(), token);
@@ -152,6 +171,14 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// Whether another node owns the group now.
+    fn is_theirs(&self) -> bool {
+        let cluster = self.inner.cluster.as_ref();
+        cluster.is_some_and(|cluster| {
+            cluster.ownership(Item::Group(&self.name.id)) == Ownership::Theirs
+        })
     }
 
     fn now(&self) -> Monotonic {

@@ -37,8 +37,8 @@ pub async fn handle(
 ) -> ConsumerGroupDescribeResponse {
     let mut described = Vec::with_capacity(request.group_ids.len());
     for id in request.group_ids {
-        described.push(match GroupName::new(&cx.session.scope, &id) {
-            Err(error) => refused(id, ErrorCode::InvalidGroupId, error.to_string()),
+        described.push(match cx.group(&id) {
+            Err(error) => refused(id, error.error_code(), error.to_string()),
             Ok(name) => match cx.node.groups.describe(&name).await {
                 Some(groups::Description::Consumer(group)) => live(cx.version, id, group),
                 Some(groups::Description::Classic(_)) => {

@@ -34,13 +34,13 @@ pub async fn handle(
     cx: &Context,
     request: ConsumerGroupHeartbeatRequest,
 ) -> ConsumerGroupHeartbeatResponse {
-    let name = match GroupName::new(&cx.session.scope, &request.group_id) {
+    let name = match cx.group(&request.group_id) {
         Ok(name) => name,
         // Kafka checks nothing but that there is one.
         Err(_) if request.group_id.is_empty() => {
             return refused(ErrorCode::InvalidRequest, "GroupId can't be empty.");
         }
-        Err(error) => return refused(ErrorCode::InvalidGroupId, &error.to_string()),
+        Err(error) => return refused(error.error_code(), &error.to_string()),
     };
     let request = read(cx, &request);
     if request.member_epoch == Epoch::JOIN {

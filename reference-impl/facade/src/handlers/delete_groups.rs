@@ -26,8 +26,8 @@ const MAX_GROUPS: usize = 100;
 pub async fn handle(cx: &Context, request: DeleteGroupsRequest) -> DeleteGroupsResponse {
     let mut results = Vec::with_capacity(request.groups_names.len());
     for (n, id) in request.groups_names.into_iter().enumerate() {
-        let code = match GroupName::new(&cx.session.scope, &id) {
-            Err(_) => ErrorCode::InvalidGroupId,
+        let code = match cx.group(&id) {
+            Err(refused) => refused.error_code(),
             Ok(_) if !cx.node.config.admin => ErrorCode::GroupAuthorizationFailed,
             Ok(_) if n >= MAX_GROUPS => ErrorCode::CoordinatorLoadInProgress,
             Ok(name) => delete(cx, &name).await,

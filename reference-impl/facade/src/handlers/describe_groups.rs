@@ -33,9 +33,12 @@ pub async fn handle(cx: &Context, request: DescribeGroupsRequest) -> DescribeGro
     // Places and ids of the groups that aren't live here.
     let mut absent: Vec<(usize, GroupId)> = Vec::new();
     for id in groups {
-        let Ok(name) = GroupName::new(&cx.session.scope, &id) else {
-            described.push(refused(cx.version, id, ErrorCode::InvalidGroupId, None));
-            continue;
+        let name = match cx.group(&id) {
+            Ok(name) => name,
+            Err(error) => {
+                described.push(refused(cx.version, id, error.error_code(), None));
+                continue;
+            }
         };
         match cx.node.groups.describe(&name).await {
             Some(groups::Description::Classic(group)) => described.push(live(id, group)),

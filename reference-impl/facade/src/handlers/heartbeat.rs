@@ -15,8 +15,8 @@ use crate::handlers::group_topics::topics_of_group;
 
 /// Answers a Heartbeat request.
 pub async fn handle(cx: &Context, request: HeartbeatRequest) -> HeartbeatResponse {
-    let code = match GroupName::new(&cx.session.scope, &request.group_id) {
-        Err(_) => ErrorCode::InvalidGroupId,
+    let code = match cx.group(&request.group_id) {
+        Err(refused) => refused.error_code(),
         Ok(name) => {
             let member = MemberRef {
                 member_id: MemberId::new(&request.member_id),

@@ -35,8 +35,9 @@ const SKIP_ASSIGNMENT: i16 = 9;
 
 /// Answers a JoinGroup request.
 pub async fn handle(cx: &Context, request: JoinGroupRequest) -> JoinGroupResponse {
-    let Ok(name) = GroupName::new(&cx.session.scope, &request.group_id) else {
-        return refused(cx.version, ErrorCode::InvalidGroupId, request.member_id);
+    let name = match cx.group(&request.group_id) {
+        Ok(name) => name,
+        Err(error) => return refused(cx.version, error.error_code(), request.member_id),
     };
     let offered = request.protocols.iter();
     let offered = offered.map(|protocol| protocol.name.len() + protocol.metadata.len());

@@ -19,8 +19,9 @@ const BATCHED: i16 = 3;
 
 /// Answers a LeaveGroup request.
 pub async fn handle(cx: &Context, request: LeaveGroupRequest) -> LeaveGroupResponse {
-    let Ok(name) = GroupName::new(&cx.session.scope, &request.group_id) else {
-        return refused(ErrorCode::InvalidGroupId);
+    let name = match cx.group(&request.group_id) {
+        Ok(name) => name,
+        Err(error) => return refused(error.error_code()),
     };
     let identities = if cx.version >= BATCHED {
         request.members

@@ -57,8 +57,9 @@ pub async fn handle(cx: &Context, request: OffsetCommitRequest) -> OffsetCommitR
     let refer =
         |topic: OffsetCommitRequestTopic| (TopicRef::read(topic.name, by_id), topic.partitions);
     let (refs, partitions): (Vec<_>, Vec<_>) = request.topics.into_iter().map(refer).unzip();
-    let Ok(name) = GroupName::new(&cx.session.scope, &request.group_id) else {
-        return respond(&refs, &partitions, |_, _| ErrorCode::InvalidGroupId);
+    let name = match cx.group(&request.group_id) {
+        Ok(name) => name,
+        Err(error) => return respond(&refs, &partitions, |_, _| error.error_code()),
     };
     let resolved = resolve(cx, &refs).await;
     let mut codes = Codes::default();

@@ -83,8 +83,9 @@ async fn check(
     cx: &Context,
     request: &OffsetDeleteRequest,
 ) -> Result<(GroupName, Vec<bool>), ErrorCode> {
-    let name = GroupName::new(&cx.session.scope, &request.group_id)
-        .map_err(|_| ErrorCode::InvalidGroupId)?;
+    let name = cx
+        .group(&request.group_id)
+        .map_err(|error| error.error_code())?;
     if !cx.node.config.admin {
         return Err(ErrorCode::GroupAuthorizationFailed);
     }

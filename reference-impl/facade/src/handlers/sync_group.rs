@@ -19,8 +19,9 @@ use crate::groups::GroupName;
 
 /// Answers a SyncGroup request.
 pub async fn handle(cx: &Context, request: SyncGroupRequest) -> SyncGroupResponse {
-    let Ok(name) = GroupName::new(&cx.session.scope, &request.group_id) else {
-        return refused(ErrorCode::InvalidGroupId);
+    let name = match cx.group(&request.group_id) {
+        Ok(name) => name,
+        Err(error) => return refused(error.error_code()),
     };
     let optional = |text: Option<StrBytes>| text.map(|text| Arc::<str>::from(&*text));
     let request = SyncRequest {
