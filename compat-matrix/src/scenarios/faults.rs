@@ -151,7 +151,9 @@ async fn killed_under_load(env: Env) -> Verdict {
             // Some of the round are stored, and the client still waits for others.
             while !delivered.load(Ordering::Relaxed)
                 && probe.end_offset(&topic, partition).await? == stored
-            {}
+            {
+                tokio::task::yield_now().await;
+            }
             node.kill().await?;
             let in_flight = !delivered.load(Ordering::Relaxed);
             node.start().await.map(|()| in_flight)

@@ -97,10 +97,12 @@ impl Drop for Task {
 
 /// Ends when ownership may have moved, which it never does outside a cluster.
 async fn moved(moves: &mut Option<watch::Receiver<u64>>) {
-    match moves {
-        Some(moves) if moves.changed().await.is_ok() => {}
-        _ => std::future::pending().await,
+    if let Some(moves) = moves
+        && moves.changed().await.is_ok()
+    {
+        return;
     }
+    std::future::pending().await
 }
 
 impl Task {

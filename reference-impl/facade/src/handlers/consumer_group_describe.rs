@@ -21,7 +21,7 @@ use kafka_wire::ErrorCode;
 
 use super::consumer_group_heartbeat::by_topic;
 use crate::context::Context;
-use crate::groups::{self, GroupName};
+use crate::groups;
 
 /// The first version that tells the type of a member.
 const MEMBER_TYPE: i16 = 1;

@@ -23,7 +23,6 @@ use kafka_wire::ErrorCode;
 use uuid::Uuid;
 
 use crate::context::Context;
-use crate::groups::GroupName;
 use crate::handlers::group_topics::tenant_topics;
 
 /// The first version in which the client chooses its member id.

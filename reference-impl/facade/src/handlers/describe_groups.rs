@@ -18,7 +18,7 @@ use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
-use crate::groups::{self, GroupName};
+use crate::groups;
 use crate::handlers::group_topics::offsets_tenant;
 use crate::offsets::IndexRow;
 use crate::upstream_errors::{self, Api};

@@ -1,13 +1,15 @@
 //! FindCoordinator, versions 0 to 6.
 //!
-//! - Every group and every transactional id is coordinated by this node. An empty transactional id is
-//!   INVALID_REQUEST. In cluster mode a transactional id is refused: transactions are not served
-//!   there, and a code that clients retry would keep `initTransactions()` waiting for nothing.
+//! - A group is coordinated by who owns it among the live nodes, alone by this one; so is every
+//!   transactional id. An empty transactional id is INVALID_REQUEST. In cluster mode a transactional
+//!   id is refused: transactions are not served there, and a code that clients retry would keep
+//!   `initTransactions()` waiting for nothing.
 //! - Share groups (key type 2) are not served: INVALID_REQUEST, as for any unknown key type.
 //!
 //! Versions: 1 adds the key type, the message and the throttle; 3 is flexible; 4 asks for several
 //! keys at once; 5 and 6 change no field.
 
+use coordinator::cluster::rendezvous::Item;
 use kafka_protocol::messages::find_coordinator_response::Coordinator;
 use kafka_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 use kafka_protocol::protocol::StrBytes;
@@ -65,6 +67,7 @@ fn coordinator(node: &Node, scope: &Scope, key_type: i8, key: StrBytes) -> Coord
             format!("No coordinators of key type {key_type}"),
         )),
     };
+    let owner = node.view().owner(Item::Group(&key));
     let found = Coordinator::default().with_key(key);
     match refusal {
         Some((code, message)) => found
@@ -73,8 +76,8 @@ fn coordinator(node: &Node, scope: &Scope, key_type: i8, key: StrBytes) -> Coord
             .with_node_id((-1).into())
             .with_port(-1),
         None => found
-            .with_node_id(node.node_id.0.into())
-            .with_host(StrBytes::from_string(node.advertised.host.clone()))
-            .with_port(node.advertised.port.into()),
+            .with_node_id(owner.id.0.into())
+            .with_host(StrBytes::from_string(owner.host.to_string()))
+            .with_port(owner.port.into()),
     }
 }

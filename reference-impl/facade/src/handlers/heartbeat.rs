@@ -10,7 +10,6 @@ use kafka_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
-use crate::groups::GroupName;
 use crate::handlers::group_topics::topics_of_group;
 
 /// Answers a Heartbeat request.

@@ -23,7 +23,7 @@ use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
-use crate::groups::{GroupName, MAX_MEMBER_BYTES};
+use crate::groups::MAX_MEMBER_BYTES;
 use crate::handlers::group_topics::topics_of_group;
 
 /// The first version that gives a new member its id before it joins.

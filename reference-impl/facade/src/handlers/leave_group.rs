@@ -12,7 +12,6 @@ use kafka_protocol::messages::{LeaveGroupRequest, LeaveGroupResponse};
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
-use crate::groups::GroupName;
 
 /// The first version that takes several members.
 const BATCHED: i16 = 3;

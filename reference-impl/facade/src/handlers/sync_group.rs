@@ -15,7 +15,6 @@ use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
-use crate::groups::GroupName;
 
 /// Answers a SyncGroup request.
 pub async fn handle(cx: &Context, request: SyncGroupRequest) -> SyncGroupResponse {

@@ -1,5 +1,6 @@
 //! `queen-kafka` from outside.
 
+mod cluster;
 mod data;
 mod groups;
 mod process;

@@ -8,17 +8,33 @@ use facade::context::{Context, Node, NodeParts, Session, SessionId};
 use facade::queen::{Credential, FragmentWriter, Repeat, Scope};
 use fake_queen::faults::{Effect, RetryAfter, Rule};
 use fake_queen::{Options, Queen};
-use host::Host;
 use host::blocking::Blocking;
 use host::net::Connect;
 use host::shutdown::Trigger;
+use host::{Clock, Host, Monotonic, WallTime};
 use kafka_protocol::protocol::Encodable;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+/// Both clocks are tokio's: rows expire when a paused test says that time has passed.
+#[derive(Debug)]
+struct TokioClock(tokio::time::Instant);
+
+impl Clock for TokioClock {
+    fn monotonic(&self) -> Monotonic {
+        Monotonic::from_origin(self.0.elapsed())
+    }
+
+    fn wall(&self) -> WallTime {
+        let since = i64::try_from(self.0.elapsed().as_millis()).expect("a short test");
+        WallTime::from_epoch_ms(1_790_000_000_000 + since)
+    }
+}
+
 /// The machine, with blocking work in place so that a paused clock stays paused.
 pub fn host() -> Host {
     Host {
+        clock: Arc::new(TokioClock(tokio::time::Instant::now())),
         blocking: Blocking::Inline,
         ..host::os::host()
     }
@@ -27,6 +43,7 @@ pub fn host() -> Host {
 /// A facade and the Queen behind it.
 pub struct Rig {
     pub queen: Queen,
+    host: Host,
     pub node: Arc<Node>,
     connector: Arc<dyn Connect>,
     _running: Trigger,
@@ -39,9 +56,12 @@ impl Rig {
     }
 
     pub async fn start_with(options: Options, change: impl FnOnce(&mut Config)) -> Self {
-        let queen = Queen::start(host(), options).await.expect("in memory");
+        let host = host();
+        let queen = Queen::start(host.clone(), options)
+            .await
+            .expect("in memory");
         let connector = queen.clone().in_process().connector;
-        Self::over(queen, connector, change)
+        Self::over(queen, host, connector, change)
     }
 
     /// Another facade over the same Queen.
@@ -50,15 +70,21 @@ impl Rig {
     }
 
     pub fn beside_with(&self, change: impl FnOnce(&mut Config)) -> Self {
-        Self::over(self.queen.clone(), Arc::clone(&self.connector), change)
+        let connector = Arc::clone(&self.connector);
+        Self::over(self.queen.clone(), self.host.clone(), connector, change)
     }
 
-    fn over(queen: Queen, connector: Arc<dyn Connect>, change: impl FnOnce(&mut Config)) -> Self {
+    fn over(
+        queen: Queen,
+        host: Host,
+        connector: Arc<dyn Connect>,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
         let mut config = Config::local();
         change(&mut config);
         let (running, shutdown) = host::shutdown::shutdown();
         let node = Node::new(NodeParts {
-            host: host(),
+            host: host.clone(),
             advertised: facade::config::HostPort::new("kafka.example", 9092),
             config: Arc::new(config),
             upstream: Arc::clone(&connector),
@@ -67,6 +93,7 @@ impl Rig {
         });
         Self {
             queen,
+            host,
             node,
             connector,
             _running: running,
