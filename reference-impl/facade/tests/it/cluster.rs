@@ -136,7 +136,7 @@ async fn a_member_that_waits_hears_when_the_group_moves() {
     let waiting = async { join_group(&first).await.error_code };
     let moving = async {
         sleep(Duration::from_millis(100)).await;
-        join(&second).await
+        [join(&second).await]
     };
     let (code, _second_life) = tokio::join!(waiting, moving);
     let heard = ErrorCode::from_code(code).expect("known");
