@@ -2,8 +2,8 @@
 //! marker in Queen's key/value store, its open transaction staged in memory or in a hidden queue
 //! (docs/decisions/transaction-stage.md).
 //!
-//! [`write`](self::write) carries a change of the marker out until its outcome is known; [`bundle`](self::bundle) puts a
-//! commit together; [`stage`](self::stage) is the hidden queue; [`sweep`](self::sweep) ends what is past its time. Knows no
+//! [`write`] carries a change of the marker out until its outcome is known; [`bundle`] puts a
+//! commit together; [`stage`] is the hidden queue; [`sweep`] ends what is past its time. Knows no
 //! Kafka request; the handlers do.
 
 mod bundle;

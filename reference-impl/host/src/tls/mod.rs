@@ -1,7 +1,7 @@
 //! TLS for both ends of a stream: [`Acceptor`] for listeners, [`TlsConnect`] for calls to others.
 //!
 //! rustls with the *ring* provider, versions 1.2 and 1.3, no ALPN (Kafka has no protocol id), no
-//! client certificates. Time comes from [`Clock`](crate::Clock), so that certificates expire in a
+//! client certificates. Time comes from [`Clock`], so that certificates expire in a
 //! simulated world when its clock says so.
 
 mod client;
