@@ -17,7 +17,7 @@ use sim::world::Doubles;
 use door::{Honest, door, forgetful_storage};
 
 /// Seeds within which a planted fault must be found.
-const SEEDS: u64 = 12;
+const SEEDS: u64 = 48;
 /// Steps of its smallest schedule.
 const MAX_STEPS: usize = 5;
 
