@@ -120,13 +120,17 @@ async fn killed_under_load(env: Env) -> Verdict {
     const MUST_MEET: u64 = 3;
     let node = env.cx.own_node(&[]).await?;
     let windows = advertised(node.bootstrap()).await.map_err(Stop::fail)?;
-    let probe = Probe::at(
-        env.cx.clone(),
-        node.bootstrap(),
-        ApiKey::LIST_OFFSETS,
-        1,
-        windows.into(),
-    );
+    // Each round looks over a connection of its own: the last one died with the node.
+    let look = || {
+        let windows = windows.clone().into();
+        Probe::at(
+            env.cx.clone(),
+            node.bootstrap(),
+            ApiKey::LIST_OFFSETS,
+            1,
+            windows,
+        )
+    };
     let topic = Topic {
         name: "load".into(),
         id: String::new(),
@@ -137,6 +141,7 @@ async fn killed_under_load(env: Env) -> Verdict {
     let mut met = 0;
     for round in 0..ROUNDS {
         let partition = i32::try_from(round % 2).unwrap_or_default();
+        let probe = look();
         let stored = probe.end_offset(&topic, partition).await?;
         let first = round * PER_ROUND;
         let delivered = AtomicBool::new(false);
