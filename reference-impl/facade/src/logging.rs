@@ -23,6 +23,15 @@ impl<W: Write> Write for Lossy<W> {
     }
 }
 
+/// Characters of what a client said that a line of the log shows.
+const MAX_SHOWN_CHARS: usize = 64;
+
+/// The first characters of what a client said, without control characters.
+pub(crate) fn printable(text: &str) -> String {
+    let shown = text.chars().take(MAX_SHOWN_CHARS);
+    shown.filter(|c| !c.is_control()).collect()
+}
+
 /// Installs the logger of this process. A second call changes nothing.
 pub fn install(config: &LogConfig) {
     // The filter was parsed when the configuration was.
@@ -43,7 +52,7 @@ pub fn install(config: &LogConfig) {
 mod tests {
     use std::io::{self, Write};
 
-    use super::Lossy;
+    use super::{Lossy, MAX_SHOWN_CHARS, printable};
 
     struct Full;
 
@@ -62,5 +71,14 @@ mod tests {
         let mut lossy = Lossy(Full);
         assert!(lossy.write_all(b"a line\n").is_ok());
         assert!(lossy.flush().is_ok());
+    }
+
+    #[test]
+    fn what_a_client_says_makes_no_line_of_its_own_and_no_long_one() {
+        assert_eq!(
+            printable("orders\r\n\u{1b}[31mservice"),
+            "orders[31mservice"
+        );
+        assert_eq!(printable(&"ä".repeat(1000)), "ä".repeat(MAX_SHOWN_CHARS));
     }
 }

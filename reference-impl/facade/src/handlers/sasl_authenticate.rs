@@ -19,6 +19,7 @@ use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
 
 use crate::context::{Answer, Context, Reply};
+use crate::logging::printable;
 use crate::queen::Credential;
 use crate::security::{Checked, Plain, expiry};
 
@@ -117,9 +118,4 @@ fn count(cx: &Context, outcome: &'static str) {
     let name = "kastellan_sasl_authentications_total";
     let registry = &cx.node.metrics.registry;
     registry.counter(name, help, &[("outcome", outcome)]).inc();
-}
-
-/// The first characters of what a client said, without control characters.
-fn printable(text: &str) -> String {
-    text.chars().take(64).filter(|c| !c.is_control()).collect()
 }

@@ -9,6 +9,7 @@ use kafka_wire::header::HeaderError;
 use super::Shared;
 use crate::context::{Session, SessionId};
 use crate::dispatch::Refusal;
+use crate::logging::printable;
 
 /// Why a connection ended.
 #[derive(Debug, thiserror::Error)]
@@ -132,10 +133,4 @@ pub(super) fn report_handshake(
     if let Some(suppressed) = shared.complaints.pass((LABEL, 0, 0), now) {
         tracing::warn!(session = %id, %peer, reason = %error, suppressed, "TLS handshake failed");
     }
-}
-
-/// The first characters of what a client said, without control characters.
-fn printable(text: &str) -> String {
-    let shown = text.chars().take(64);
-    shown.filter(|c| !c.is_control()).collect()
 }
