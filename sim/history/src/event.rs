@@ -66,9 +66,9 @@ pub enum Event {
         /// Why nobody knows.
         failure: Failure,
     },
-    /// A batch goes out, for the first time or again.
+    /// A batch, or a commit, goes out, for the first time or again.
     Attempt {
-        /// The Produce operation it belongs to.
+        /// The operation it belongs to.
         op: Op,
         /// 1 for the first time.
         attempt: u32,

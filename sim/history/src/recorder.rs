@@ -111,7 +111,7 @@ impl Operation {
     }
 
     /// A batch goes out, for the `attempt`th time (the first is 1), under this identity and
-    /// sequence.
+    /// sequence; or a commit, which has none.
     pub fn attempt(&self, attempt: u32, sequence: Option<(Producer, i32)>) {
         let event = Event::Attempt {
             op: self.op,

@@ -2,7 +2,10 @@
 //! committed.
 //!
 //! A commit whose end is unknown may land at any time after it began, so it proves nothing against
-//! another; a transaction's offsets are committed when the transaction is.
+//! another; a transaction's offsets are committed when the transaction is. OffsetCommit has no
+//! sequence: a try that its client gave up and repeated on another connection may still arrive, after
+//! the repetition and whatever was committed on top of it, and Apache Kafka takes it as this facade
+//! does. So each try but one may take the offset back to what it says, once.
 
 use std::collections::BTreeMap;
 
@@ -23,6 +26,8 @@ struct Commit<'h> {
     began: usize,
     /// The entry that says that it landed; `None` when nobody knows.
     landed: Option<usize>,
+    /// Tries that may land after it, not seen so far.
+    late: usize,
 }
 
 #[derive(Default)]
@@ -30,10 +35,28 @@ struct Commits<'h> {
     of: BTreeMap<Key<'h>, Vec<Commit<'h>>>,
     /// When an administrator began to delete a group, or offsets of it.
     deletions: Vec<(&'h Name, Option<&'h [TopicPartition]>, usize)>,
+    /// When a late try was seen to have landed.
+    taken_back: BTreeMap<Key<'h>, Vec<usize>>,
 }
 
 pub(super) fn check(index: &Index<'_>, found: &mut Vec<Verdict>) {
-    let commits = Commits::of(index);
+    let mut commits = Commits::of(index);
+    // In the order in which they were told: what one of them shows explains those after it.
+    let mut told: Vec<_> = index
+        .operations()
+        .filter_map(|(_, operation)| match (operation.call, operation.ok()?) {
+            (Call::FetchOffsets { group, .. }, (ended, Reply::Offsets(offsets))) => {
+                Some((ended, operation, group, offsets))
+            }
+            _ => None,
+        })
+        .collect();
+    told.sort_by_key(|(ended, ..)| *ended);
+    for (ended, operation, group, offsets) in told {
+        for (at, offset) in offsets {
+            commits.judge_told(operation, ended, (group, at), *offset, found);
+        }
+    }
     for ((group, at), all) in &commits.of {
         for commit in all.iter().filter(|commit| !commit.reset) {
             let Some(landed) = commit.landed else {
@@ -47,15 +70,6 @@ pub(super) fn check(index: &Index<'_>, found: &mut Vec<Verdict>) {
                 );
                 let proof = [ended, commit.began, landed];
                 found.push(Verdict::new(Anomaly::CommitBack, proof, what));
-            }
-        }
-    }
-    for (_, operation) in index.operations() {
-        if let (Call::FetchOffsets { group, .. }, Some((ended, Reply::Offsets(offsets)))) =
-            (operation.call, operation.ok())
-        {
-            for (at, offset) in offsets {
-                commits.judge_told(operation, ended, (group, at), *offset, found);
             }
         }
     }
@@ -128,6 +142,7 @@ impl<'h> Commits<'h> {
                 reset,
                 began: operation.began,
                 landed,
+                late: operation.tries.saturating_sub(1),
             });
         }
     }
@@ -148,6 +163,13 @@ impl<'h> Commits<'h> {
                             && partitions.is_none_or(|partitions| partitions.contains(key.1))
                     })
                     .map(|(_, _, began)| (*began, usize::MAX)),
+            )
+            .chain(
+                self.taken_back
+                    .get(&key)
+                    .into_iter()
+                    .flatten()
+                    .map(|seen| (*seen, *seen)),
             );
         // Whatever ended before this can't be told from what a reset undid.
         let since = taken_back
@@ -162,11 +184,26 @@ impl<'h> Commits<'h> {
             .max_by_key(|(commit, _)| commit.offset)
     }
 
+    /// Whether a try of a commit to `offset` that was repeated may have landed before the entry
+    /// `ended`, which shows it; it can't land again.
+    fn landed_late(&mut self, key: Key<'h>, offset: Option<i64>, ended: usize) -> bool {
+        let all = self.of.get_mut(&key).into_iter().flatten();
+        let mut tries = all.filter(|commit| {
+            commit.late > 0 && commit.began < ended && Some(commit.offset) == offset
+        });
+        let Some(commit) = tries.next() else {
+            return false;
+        };
+        commit.late -= 1;
+        self.taken_back.entry(key).or_default().push(ended);
+        true
+    }
+
     fn judge_told(
-        &self,
+        &mut self,
         operation: &Operation<'_>,
         ended: usize,
-        key: Key<'_>,
+        key: Key<'h>,
         told: Option<i64>,
         found: &mut Vec<Verdict>,
     ) {
@@ -174,6 +211,7 @@ impl<'h> Commits<'h> {
         let said = told.map_or("none".to_owned(), |offset| offset.to_string());
         if let Some((ahead, landed)) = self.standing(key, operation.began)
             && told.is_none_or(|told| told < ahead.offset)
+            && !self.landed_late(key, told, ended)
         {
             let what = format!(
                 "{} was told {said} for {at} in {group}, which {} had committed up to {}",
@@ -204,6 +242,7 @@ impl<'h> Commits<'h> {
 mod tests {
     use super::super::testing::{Story, at};
     use crate::call::{Admin, Call, Failure, Reply};
+    use crate::event::{Event, Op};
 
     fn commit(offset: i64, reset: bool) -> Call {
         Call::Commit {
@@ -227,6 +266,16 @@ mod tests {
             partitions: vec![at()],
         };
         story.done("b", call, Reply::Offsets(vec![(at(), offset)]));
+    }
+
+    fn attempt(story: &mut Story, op: Op, attempt: u32) {
+        let event = Event::Attempt {
+            op,
+            attempt,
+            producer: None,
+            sequence: None,
+        };
+        story.event("a", event);
     }
 
     fn story(offset: i64) -> Story {
@@ -283,6 +332,26 @@ mod tests {
         assert!(fine.names().is_empty());
         told(&mut fine, Some(6));
         assert_eq!(fine.names(), ["phantom-commit"]);
+    }
+
+    #[test]
+    fn a_try_that_was_repeated_lands_late_once() {
+        let mut story = Story::acknowledged();
+        let repeated = story.begin("a", commit(4, false));
+        attempt(&mut story, repeated, 1);
+        let mut once = story.clone();
+        attempt(&mut story, repeated, 2);
+        for story in [&mut story, &mut once] {
+            story.ok(repeated, committed());
+            story.done("a", commit(6, false), committed());
+            told(story, Some(4));
+        }
+        assert_eq!(once.names(), ["commit-back"], "it was sent once");
+        // The group goes on from there.
+        story.done("b", commit(5, false), committed());
+        assert!(story.names().is_empty());
+        told(&mut story, Some(4));
+        assert_eq!(story.names(), ["commit-back"], "it was sent twice, not three times");
     }
 
     #[test]

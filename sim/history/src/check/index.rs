@@ -27,6 +27,8 @@ pub(crate) struct Operation<'h> {
     pub ended: Option<usize>,
     pub end: End<'h>,
     pub within_ms: Option<u64>,
+    /// How often it was sent, where the client tells.
+    pub tries: usize,
 }
 
 impl<'h> Operation<'h> {
@@ -94,12 +96,18 @@ impl<'h> Index<'h> {
                     ended: None,
                     end: End::Unknown,
                     within_ms: *within_ms,
+                    tries: 0,
                 };
                 if let Some(before) = self.ops.insert(*op, begun) {
                     self.wrong(
                         [before.began, at],
                         format!("operation {} begins twice", op.0),
                     );
+                }
+            }
+            Event::Attempt { op, .. } => {
+                if let Some(begun) = self.ops.get_mut(op) {
+                    begun.tries += 1;
                 }
             }
             Event::Ok { op, reply } => self.end(at, entry, *op, End::Ok(reply)),

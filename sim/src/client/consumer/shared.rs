@@ -227,6 +227,7 @@ impl Shared {
         let mut doubtful = false;
         let mut tries = 0;
         loop {
+            operation.attempt(tries + 1, None);
             let answer = coordinator.commit(&identity, &offsets).await;
             if matches!(&answer, Ok(refusals) if refusals.is_empty()) {
                 operation.ok(Reply::Committed {
