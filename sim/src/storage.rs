@@ -219,7 +219,7 @@ pub async fn held_bytes(host: &Host, node: Node, port: u16) -> Option<u64> {
     let asked = ask(host, node, port, &Method::GET, "/metrics", String::new());
     let text = timeout(TIMEOUT, asked).await.ok()?.ok()?;
     let text = str::from_utf8(&text).ok()?;
-    let series = "kastellan_in_flight_bytes ";
+    let series = "queen_kafka_in_flight_bytes ";
     let line = text.lines().find_map(|line| line.strip_prefix(series))?;
     line.trim().parse().ok()
 }

@@ -28,8 +28,8 @@ const GOAL: f64 = 50.0;
 /// The OffsetCommit version spoken: the newest of the classic protocol.
 const VERSION: i16 = 8;
 /// The facade's series: changes asked for, and calls that wrote them.
-const WRITES: &str = "kastellan_offset_writes_total";
-const CALLS: &str = "kastellan_offset_write_calls_total";
+const WRITES: &str = "queen_kafka_offset_writes_total";
+const CALLS: &str = "queen_kafka_offset_write_calls_total";
 const CASE: &str = "500 groups, closed loop";
 
 fn failed(error: impl std::fmt::Display) -> Stop {
@@ -157,15 +157,15 @@ mod tests {
 
     #[test]
     fn counts_are_read_from_the_nodes_series() {
-        let text = "# TYPE kastellan_offset_writes_total counter\r\n\
-                    kastellan_offset_writes_total 17\n\
-                    kastellan_offset_writes_refused_total 3\n\
-                    kastellan_offset_write_calls_total 4\n";
+        let text = "# TYPE queen_kafka_offset_writes_total counter\r\n\
+                    queen_kafka_offset_writes_total 17\n\
+                    queen_kafka_offset_writes_refused_total 3\n\
+                    queen_kafka_offset_write_calls_total 4\n";
         let expected = Counts {
             writes: 17.0,
             calls: 4.0,
         };
         assert_eq!(Counts::parse(text), Some(expected));
-        assert_eq!(Counts::parse("kastellan_offset_writes_total 17\n"), None);
+        assert_eq!(Counts::parse("queen_kafka_offset_writes_total 17\n"), None);
     }
 }

@@ -339,14 +339,14 @@ impl Metrics {
     fn new(registry: &Registry) -> Self {
         let refresh = |outcome| {
             registry.counter(
-                "queen_kafka_catalogue_refreshes_total",
+                "catalogue_refreshes_total",
                 "Readings of the topic list, by outcome.",
                 &[("outcome", outcome)],
             )
         };
         let create = |how| {
             registry.counter(
-                "queen_kafka_topics_created_total",
+                "topics_created_total",
                 "Topics created, by request or on first use.",
                 &[("how", how)],
             )
@@ -357,12 +357,12 @@ impl Metrics {
             created: create("request"),
             auto_created: create("first_use"),
             widened: registry.counter(
-                "queen_kafka_dedup_windows_widened_total",
+                "dedup_windows_widened_total",
                 "Topics whose dedup window was widened for an idempotent producer.",
                 &[],
             ),
             uncovered: registry.counter(
-                "queen_kafka_dedup_windows_uncovered_total",
+                "dedup_windows_uncovered_total",
                 "Idempotent producers' first uses of a topic whose dedup window is not known to cover a retry.",
                 &[],
             ),

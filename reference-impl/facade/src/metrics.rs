@@ -1,7 +1,7 @@
 //! The series of one facade.
 //!
-//! `registry` takes more series from any module, as `kastellan_...`; label values come from closed
-//! sets only.
+//! `registry` takes more series from any module, by their bare names: it puts [`PREFIX`] before all of
+//! them. Label values come from closed sets only.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -15,6 +15,9 @@ use kafka_wire::walk::{self, Datum, Limits, Place, Value, Visitor};
 use kafka_wire::{ApiKey, ErrorCode};
 
 use crate::windows::WINDOWS;
+
+/// What the names of all series of this program begin with.
+pub const PREFIX: &str = "queen_kafka";
 
 /// All series of one facade that its listener writes.
 #[derive(Debug)]
@@ -41,7 +44,7 @@ struct ApiSeries {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self::new(Registry::default())
+        Self::new(Registry::named(PREFIX))
     }
 }
 
@@ -56,7 +59,7 @@ impl Metrics {
         Self {
             gate: GateMetrics::register(&registry),
             budget: BudgetMetrics::register(&registry),
-            in_flight: registry.gauge("kastellan_requests_in_flight", in_flight, &[]),
+            in_flight: registry.gauge("requests_in_flight", in_flight, &[]),
             apis,
             registry,
         }
@@ -102,7 +105,7 @@ impl Metrics {
             let help = "Error codes in responses.";
             let labels = [("api", api), ("error", name)];
             self.registry
-                .counter("kastellan_response_errors_total", help, &labels)
+                .counter("response_errors_total", help, &labels)
                 .add(count);
         }
     }
@@ -112,7 +115,7 @@ impl Metrics {
         let help = "Connections that ended, by reason.";
         let labels = [("reason", reason)];
         self.registry
-            .counter("kastellan_connections_closed_total", help, &labels)
+            .counter("connections_closed_total", help, &labels)
             .inc();
     }
 }
@@ -122,23 +125,17 @@ impl ApiSeries {
         let labels = [("api", key.name().unwrap_or("unknown"))];
         let counter = |name, help| registry.counter(name, help, &labels);
         Self {
-            requests: counter("kastellan_requests_total", "Requests, by API."),
+            requests: counter("requests_total", "Requests, by API."),
             seconds: registry.histogram(
-                "kastellan_request_seconds",
+                "request_seconds",
                 "From the last byte of a request to its response, by API.",
                 SECONDS,
                 &labels,
             ),
-            received_bytes: counter(
-                "kastellan_request_bytes_total",
-                "Bytes of requests, by API.",
-            ),
-            sent_bytes: counter(
-                "kastellan_response_bytes_total",
-                "Bytes of responses, by API.",
-            ),
+            received_bytes: counter("request_bytes_total", "Bytes of requests, by API."),
+            sent_bytes: counter("response_bytes_total", "Bytes of responses, by API."),
             throttled: counter(
-                "kastellan_throttled_responses_total",
+                "throttled_responses_total",
                 "Responses that told the client to wait, by API.",
             ),
         }
@@ -190,9 +187,9 @@ mod tests {
         metrics.answered(ApiKey::HEARTBEAT, 4, &body);
         let text = metrics.registry.render();
         for line in [
-            "kastellan_response_errors_total{api=\"Heartbeat\",error=\"REBALANCE_IN_PROGRESS\"} 1",
-            "kastellan_throttled_responses_total{api=\"Heartbeat\"} 1",
-            "kastellan_response_bytes_total{api=\"Heartbeat\"} 7",
+            "queen_kafka_response_errors_total{api=\"Heartbeat\",error=\"REBALANCE_IN_PROGRESS\"} 1",
+            "queen_kafka_throttled_responses_total{api=\"Heartbeat\"} 1",
+            "queen_kafka_response_bytes_total{api=\"Heartbeat\"} 7",
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }

@@ -147,17 +147,17 @@ impl BudgetMetrics {
     pub fn register(registry: &Registry) -> Self {
         Self {
             held: registry.gauge(
-                "kastellan_in_flight_bytes",
+                "in_flight_bytes",
                 "Bytes of requests and responses that connections hold.",
                 &[],
             ),
             waits: registry.counter(
-                "kastellan_in_flight_waits_total",
+                "in_flight_waits_total",
                 "Waits because the byte budget was spent.",
                 &[],
             ),
             evicted: registry.counter(
-                "kastellan_in_flight_evictions_total",
+                "in_flight_evictions_total",
                 "Connections ended early because they kept room that others waited for.",
                 &[],
             ),

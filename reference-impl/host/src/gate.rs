@@ -90,18 +90,18 @@ impl GateMetrics {
             let help = "Connections closed at once because a bound of the listener was reached.";
             (
                 reason,
-                registry.counter("kastellan_connections_refused_total", help, &labels),
+                registry.counter("connections_refused_total", help, &labels),
             )
         };
         Self {
-            open: registry.gauge("kastellan_connections", "Open connections.", &[]),
+            open: registry.gauge("connections", "Open connections.", &[]),
             unauthenticated: registry.gauge(
-                "kastellan_connections_unauthenticated",
+                "connections_unauthenticated",
                 "Open connections that have not authenticated.",
                 &[],
             ),
             accepted: registry.counter(
-                "kastellan_connections_accepted_total",
+                "connections_accepted_total",
                 "Connections that were served.",
                 &[],
             ),

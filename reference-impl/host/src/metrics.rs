@@ -18,6 +18,8 @@ pub const SECONDS: &[f64] = &[
 /// All series of a node. Cheap to clone: one reference count.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
+    /// What every name begins with where it is rendered.
+    prefix: &'static str,
     families: Arc<Mutex<BTreeMap<&'static str, Family>>>,
 }
 
@@ -65,6 +67,11 @@ impl Counter {
     /// Adds `n`.
     pub fn add(&self, n: u64) {
         self.0.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Raises the sum to `total`, for what is counted elsewhere. A lower total changes nothing.
+    pub fn raise_to(&self, total: u64) {
+        self.0.fetch_max(total, Ordering::Relaxed);
     }
 
     /// The sum so far.
@@ -130,6 +137,15 @@ impl Histogram {
 }
 
 impl Registry {
+    /// A registry that renders every name as `PREFIX_NAME`. Modules register the bare name, so that a
+    /// process has one prefix, and what several kinds of node share is written once.
+    pub fn named(prefix: &'static str) -> Self {
+        Self {
+            prefix,
+            families: Arc::default(),
+        }
+    }
+
     /// The counter `name` (`..._total`) with these labels: the same one for the same labels.
     ///
     /// Label values come from closed sets (API names, error codes), never from a client: a series
@@ -177,10 +193,14 @@ impl Registry {
     pub fn render(&self) -> String {
         let mut text = String::new();
         for (name, family) in self.lock().iter() {
+            let name = match self.prefix {
+                "" => (*name).to_owned(),
+                prefix => format!("{prefix}_{name}"),
+            };
             text.push_str(&format!("# HELP {name} {}\n", family.help));
             text.push_str(&format!("# TYPE {name} {}\n", family.kind));
             for (labels, series) in &family.series {
-                series.render(name, labels, &mut text);
+                series.render(&name, labels, &mut text);
             }
         }
         text
@@ -297,6 +317,24 @@ mod tests {
              c_seconds_bucket{api=\"Fetch\",le=\"1\"} 2\n\
              c_seconds_bucket{api=\"Fetch\",le=\"+Inf\"} 3\n\
              c_seconds_sum{api=\"Fetch\"} 3.6\nc_seconds_count{api=\"Fetch\"} 3\n"
+        );
+    }
+
+    #[test]
+    fn a_named_registry_begins_every_line_with_its_name() {
+        let registry = Registry::named("queen_kafka");
+        registry.counter("pushes_total", "Pushes.", &[]).raise_to(3);
+        registry.counter("pushes_total", "Pushes.", &[]).raise_to(2);
+        let seconds = registry.histogram("push_seconds", "Time.", &[1.0], &[]);
+        seconds.observe(Duration::from_millis(500));
+        assert_eq!(
+            registry.render(),
+            "# HELP queen_kafka_push_seconds Time.\n# TYPE queen_kafka_push_seconds histogram\n\
+             queen_kafka_push_seconds_bucket{le=\"1\"} 1\n\
+             queen_kafka_push_seconds_bucket{le=\"+Inf\"} 1\n\
+             queen_kafka_push_seconds_sum 0.5\nqueen_kafka_push_seconds_count 1\n\
+             # HELP queen_kafka_pushes_total Pushes.\n# TYPE queen_kafka_pushes_total counter\n\
+             queen_kafka_pushes_total 3\n"
         );
     }
 

@@ -182,22 +182,22 @@ impl Metrics {
     fn new(registry: &Registry) -> Self {
         Self {
             live: registry.gauge(
-                "kastellan_cluster_live_nodes",
+                "cluster_live_nodes",
                 "Live nodes of the cluster in this node's newest view.",
                 &[],
             ),
             coordinating: registry.gauge(
-                "kastellan_cluster_coordinating",
+                "cluster_coordinating",
                 "1 while this node may coordinate groups, else 0.",
                 &[],
             ),
             calls: registry.counter(
-                "kastellan_cluster_registry_calls_total",
+                "cluster_registry_calls_total",
                 "Calls to the registry.",
                 &[],
             ),
             failed: registry.counter(
-                "kastellan_cluster_registry_failures_total",
+                "cluster_registry_failures_total",
                 "Calls to the registry without an answer.",
                 &[],
             ),

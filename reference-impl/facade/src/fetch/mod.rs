@@ -89,30 +89,24 @@ impl Metrics {
         let counter = |name, help| registry.counter(name, help, &[]);
         let gauge = |name, help| registry.gauge(name, help, &[]);
         Self {
-            calls: counter(
-                "queen_kafka_fetch_calls_total",
-                "Calls of Queen's fetch route",
-            ),
-            records: counter("queen_kafka_fetched_records_total", "Records delivered"),
-            bytes: counter(
-                "queen_kafka_fetched_bytes_total",
-                "Bytes of record batches delivered",
-            ),
+            calls: counter("fetch_calls_total", "Calls of Queen's fetch route"),
+            records: counter("fetched_records_total", "Records delivered"),
+            bytes: counter("fetched_bytes_total", "Bytes of record batches delivered"),
             surplus_hits: counter(
-                "queen_kafka_fetch_surplus_hits_total",
+                "fetch_surplus_hits_total",
                 "Partitions answered from records read before",
             ),
             guessed_times: counter(
-                "queen_kafka_guessed_times_total",
+                "guessed_times_total",
                 "Lookups by time that supposed rising timestamps",
             ),
-            sessions: gauge("queen_kafka_fetch_sessions", "Fetch sessions"),
+            sessions: gauge("fetch_sessions", "Fetch sessions"),
             session_partitions: gauge(
-                "queen_kafka_fetch_session_partitions",
+                "fetch_session_partitions",
                 "Partitions of all fetch sessions",
             ),
             surplus_bytes: gauge(
-                "queen_kafka_fetch_surplus_bytes",
+                "fetch_surplus_bytes",
                 "Bytes read from Queen and not yet delivered",
             ),
         }

@@ -15,33 +15,21 @@ pub(super) struct Metrics {
 impl Metrics {
     pub(super) fn new(registry: &Registry) -> Self {
         Self {
-            groups: registry.gauge(
-                "kastellan_groups",
-                "Consumer groups this process coordinates",
-                &[],
-            ),
-            members: registry.gauge(
-                "kastellan_group_members",
-                "Members of all consumer groups",
-                &[],
-            ),
-            rebalances: registry.counter(
-                "kastellan_group_rebalances_total",
-                "Rebalances that began",
-                &[],
-            ),
+            groups: registry.gauge("groups", "Consumer groups this process coordinates", &[]),
+            members: registry.gauge("group_members", "Members of all consumer groups", &[]),
+            rebalances: registry.counter("group_rebalances_total", "Rebalances that began", &[]),
             refused: registry.counter(
-                "kastellan_groups_refused_total",
+                "groups_refused_total",
                 "Groups not made because there are too many",
                 &[],
             ),
             bytes: registry.gauge(
-                "kastellan_group_bytes",
+                "group_bytes",
                 "Bytes of metadata and assignments that all consumer groups hold",
                 &[],
             ),
             crowded: registry.counter(
-                "kastellan_group_requests_without_room_total",
+                "group_requests_without_room_total",
                 "Joins and assignments refused because all groups together hold too much",
                 &[],
             ),

@@ -115,7 +115,7 @@ fn refusal(code: ErrorCode, words: &str) -> SaslAuthenticateResponse {
 
 fn count(cx: &Context, outcome: &'static str) {
     let help = "SASL authentications, by outcome.";
-    let name = "kastellan_sasl_authentications_total";
+    let name = "sasl_authentications_total";
     let registry = &cx.node.metrics.registry;
     registry.counter(name, help, &[("outcome", outcome)]).inc();
 }

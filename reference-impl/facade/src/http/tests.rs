@@ -172,11 +172,11 @@ async fn metrics_are_prometheus_text() {
     let (status, body) = ask(&rig, "GET", "/metrics").await;
     assert_eq!(status, 200);
     assert!(
-        body.contains("# TYPE kastellan_requests_total counter\n"),
+        body.contains("# TYPE queen_kafka_requests_total counter\n"),
         "{body}"
     );
     assert!(
-        body.contains("kastellan_requests_total{api=\"Fetch\"} 0\n"),
+        body.contains("queen_kafka_requests_total{api=\"Fetch\"} 0\n"),
         "{body}"
     );
 }

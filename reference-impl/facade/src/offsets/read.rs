@@ -182,7 +182,7 @@ impl Reader {
             folds,
             lanes: Mutex::default(),
             calls: registry.counter(
-                "kastellan_offset_read_calls_total",
+                "offset_read_calls_total",
                 "Calls to Queen that read committed offsets",
                 &[],
             ),

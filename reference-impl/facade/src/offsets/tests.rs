@@ -200,9 +200,7 @@ async fn under_load_commits_share_calls_at_least_fifty_to_one() {
     let commits = groups * rounds as usize;
     let calls = world.calls();
     assert!(commits >= 50 * calls, "{commits} commits in {calls} calls");
-    let counted = world
-        .registry
-        .counter("kastellan_offset_write_calls_total", "", &[]);
+    let counted = world.registry.counter("offset_write_calls_total", "", &[]);
     assert_eq!(counted.get(), calls as u64);
 }
 

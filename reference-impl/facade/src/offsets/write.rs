@@ -70,17 +70,17 @@ impl Writer {
             lanes: Mutex::default(),
             metrics: Metrics {
                 calls: registry.counter(
-                    "kastellan_offset_write_calls_total",
+                    "offset_write_calls_total",
                     "Calls to Queen that wrote committed offsets",
                     &[],
                 ),
                 writes: registry.counter(
-                    "kastellan_offset_writes_total",
+                    "offset_writes_total",
                     "Changes of committed offsets that clients asked for",
                     &[],
                 ),
                 refused: registry.counter(
-                    "kastellan_offset_writes_refused_total",
+                    "offset_writes_refused_total",
                     "Changes of committed offsets refused because too many wait",
                     &[],
                 ),

@@ -67,49 +67,49 @@ struct Metrics {
     retries: Counter,
     duplicates: Counter,
     windows: Gauge,
-    window_evictions: Gauge,
+    window_evictions: Counter,
 }
 
 impl Metrics {
     fn new(registry: &Registry) -> Self {
         const ITEMS: &[f64] = &[1.0, 10.0, 100.0, 1_000.0, 10_000.0];
         Self {
-            pushes: registry.counter("queen_kafka_pushes_total", "Pushes sent to Queen", &[]),
+            pushes: registry.counter("pushes_total", "Pushes sent to Queen", &[]),
             push_failures: registry.counter(
-                "queen_kafka_push_failures_total",
+                "push_failures_total",
                 "Pushes that Queen refused or left unanswered",
                 &[],
             ),
             push_items: registry.histogram(
-                "queen_kafka_push_records",
+                "push_records",
                 "Records gathered into one push",
                 ITEMS,
                 &[],
             ),
             push_seconds: registry.histogram(
-                "queen_kafka_push_seconds",
+                "push_seconds",
                 "Time until Queen answered a push",
                 host::metrics::SECONDS,
                 &[],
             ),
             retries: registry.counter(
-                "queen_kafka_push_retries_total",
+                "push_retries_total",
                 "Pushes tried again on behalf of waiting clients",
                 &[],
             ),
             duplicates: registry.counter(
-                "queen_kafka_push_duplicates_total",
+                "push_duplicates_total",
                 "Record batches that Queen had stored before",
                 &[],
             ),
             windows: registry.gauge(
-                "queen_kafka_producer_windows",
+                "producer_windows",
                 "Sequence windows of idempotent producers",
                 &[],
             ),
-            window_evictions: registry.gauge(
-                "queen_kafka_producer_window_evictions",
-                "Sequence windows dropped for room since the start",
+            window_evictions: registry.counter(
+                "producer_window_evictions_total",
+                "Sequence windows dropped for room",
                 &[],
             ),
         }

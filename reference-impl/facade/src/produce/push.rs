@@ -246,7 +246,7 @@ impl super::Shared {
             let (windows, evictions) = self.table.usage();
             let gauge = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
             self.metrics.windows.set(gauge(windows as u64));
-            self.metrics.window_evictions.set(gauge(evictions));
+            self.metrics.window_evictions.raise_to(evictions);
         }
     }
 }

@@ -211,9 +211,9 @@ async fn requests_of_a_connection_run_one_at_a_time_and_in_order() {
         "4 ended",
     ];
     assert_eq!(steps, expected.map(|step| format!("serial-{step}")));
-    assert!(rig.metric("kastellan_requests_in_flight 0"));
-    assert!(rig.metric("kastellan_in_flight_bytes 0"));
-    assert!(rig.metric("kastellan_requests_total{api=\"Metadata\"} 2"));
+    assert!(rig.metric("queen_kafka_requests_in_flight 0"));
+    assert!(rig.metric("queen_kafka_in_flight_bytes 0"));
+    assert!(rig.metric("queen_kafka_requests_total{api=\"Metadata\"} 2"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -265,8 +265,8 @@ async fn what_parks_is_dropped_when_the_peer_closes(#[case] key: ApiKey, #[case]
     drop(client);
     sleep(Duration::from_millis(10)).await;
     assert_eq!(logged(&name)[1..], [format!("{name} dropped")]);
-    assert!(rig.metric("kastellan_connections 0"));
-    assert!(rig.metric("kastellan_requests_in_flight 0"));
+    assert!(rig.metric("queen_kafka_connections 0"));
+    assert!(rig.metric("queen_kafka_requests_in_flight 0"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,8 +304,8 @@ async fn a_client_that_reads_nothing_is_closed_and_costs_one_answer() {
     other.send(ApiKey::METADATA, 0, 9, "others:wait:0").await;
     assert_eq!(other.answered().await, Some(9));
     sleep(Duration::from_secs(30)).await;
-    assert!(rig.metric("kastellan_connections_closed_total{reason=\"unread_response\"} 1"));
-    assert!(rig.metric("kastellan_in_flight_bytes 0"));
+    assert!(rig.metric("queen_kafka_connections_closed_total{reason=\"unread_response\"} 1"));
+    assert!(rig.metric("queen_kafka_in_flight_bytes 0"));
 }
 
 #[rstest]
@@ -336,7 +336,7 @@ async fn bad_input_closes_its_connection_and_no_other(#[case] bytes: &[u8], #[ca
             .unwrap()
     );
     assert_eq!(good.answered().await, Some(1));
-    let line = format!("kastellan_connections_closed_total{{reason=\"{reason}\"}} 1");
+    let line = format!("queen_kafka_connections_closed_total{{reason=\"{reason}\"}} 1");
     assert!(rig.metric(&line), "{}", rig.node.metrics.registry.render());
 }
 
@@ -402,7 +402,7 @@ async fn what_a_client_leaves_behind_its_request_is_ignored() {
     client.raw(&frame).await;
     let (id, _) = client.response(ApiKey::API_VERSIONS, 0).await.unwrap();
     assert_eq!(id, 7);
-    assert!(!rig.metric("kastellan_connections_closed_total{reason=\"malformed\"} 1"));
+    assert!(!rig.metric("queen_kafka_connections_closed_total{reason=\"malformed\"} 1"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -444,7 +444,7 @@ async fn past_the_maximum_a_connection_is_closed_at_once() {
         clients.push(rig.client().await);
     }
     assert!(rig.client().await.is_closed().await);
-    assert!(rig.metric("kastellan_connections_refused_total{reason=\"connections\"} 1"));
+    assert!(rig.metric("queen_kafka_connections_refused_total{reason=\"connections\"} 1"));
     clients[0]
         .send(ApiKey::METADATA, 0, 1, "served:wait:0")
         .await;

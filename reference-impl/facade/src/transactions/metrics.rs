@@ -19,33 +19,30 @@ impl Metrics {
         let counter = |name, help| registry.counter(name, help, &[]);
         let gauge = |name, help| registry.gauge(name, help, &[]);
         Self {
-            open: gauge("queen_kafka_transactions_open", "Open transactions"),
+            open: gauge("transactions_open", "Open transactions"),
             staged: gauge(
-                "queen_kafka_transaction_staged_bytes",
+                "transaction_staged_bytes",
                 "Bytes of open transactions that wait in this process",
             ),
             refused: counter(
-                "queen_kafka_transactions_refused_total",
+                "transactions_refused_total",
                 "Transactions not begun because too many were open",
             ),
-            committed: counter(
-                "queen_kafka_transactions_committed_total",
-                "Transactions committed",
-            ),
+            committed: counter("transactions_committed_total", "Transactions committed"),
             aborted: counter(
-                "queen_kafka_transactions_aborted_total",
+                "transactions_aborted_total",
                 "Transactions aborted by their producers",
             ),
             expired: counter(
-                "queen_kafka_transactions_expired_total",
+                "transactions_expired_total",
                 "Transactions aborted because their time was over",
             ),
             fenced: counter(
-                "queen_kafka_transactions_fenced_total",
+                "transactions_fenced_total",
                 "Ends and claims that met the marker of another process",
             ),
             landed: counter(
-                "queen_kafka_transactions_landed_total",
+                "transactions_landed_total",
                 "Writes whose answer was lost and that were found applied",
             ),
         }

@@ -142,7 +142,7 @@ async fn it_says_what_it_starts_with_serves_and_stops_on_a_signal() {
         kafka.read_exact(&mut answer).await.unwrap();
         assert_eq!(answer[4..], [0, 0, 0, 7, 0, 0]);
         let metrics = get(http, "/metrics").await.unwrap();
-        assert!(metrics.contains("kastellan_requests_total{api=\"ApiVersions\"} 1"));
+        assert!(metrics.contains("queen_kafka_requests_total{api=\"ApiVersions\"} 1"));
 
         signal(&child, name).await;
         let ended = timeout(PATIENCE, child.wait_with_output()).await;

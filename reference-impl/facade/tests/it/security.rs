@@ -177,7 +177,7 @@ async fn a_bad_token_is_refused_for_good_a_moment_later(
     assert!(said.contains(words) && !said.contains(&token), "{said}");
     assert!(started.elapsed() >= REFUSAL_DELAY);
     assert!(client.is_closed().await);
-    assert!(secured.metric(r#"kastellan_sasl_authentications_total{outcome="refused"} 1"#));
+    assert!(secured.metric(r#"queen_kafka_sasl_authentications_total{outcome="refused"} 1"#));
 }
 
 #[tokio::test(start_paused = true)]
@@ -398,7 +398,7 @@ async fn under_tls_the_server_name_is_the_host_of_the_calls_to_queen() {
     let mut plaintext = secured.client().await;
     assert!(plaintext.handshake(1, "PLAIN").await.is_none());
     assert!(client.metadata().await.is_some());
-    assert!(secured.metric(r#"kastellan_connections_closed_total{reason="tls_handshake"} 1"#));
+    assert!(secured.metric(r#"queen_kafka_connections_closed_total{reason="tls_handshake"} 1"#));
 }
 
 #[tokio::test(start_paused = true)]

@@ -51,7 +51,7 @@ fn a_group_id_has_1_to_255_characters(#[case] id: &str, #[case] valid: bool) {
 fn held_bytes(world: &World) -> usize {
     let text = world.node.metrics.registry.render();
     let mut lines = text.lines();
-    let line = lines.find_map(|line| line.strip_prefix("kastellan_group_bytes "));
+    let line = lines.find_map(|line| line.strip_prefix("queen_kafka_group_bytes "));
     line.unwrap().parse().unwrap()
 }
 
@@ -439,8 +439,8 @@ async fn a_commit_during_the_drain_is_still_stored() {
 async fn gauges_follow_groups_and_members() {
     let world = World::new();
     let registry = &world.node.metrics.registry;
-    let groups = registry.gauge("kastellan_groups", "", &[]);
-    let members = registry.gauge("kastellan_group_members", "", &[]);
+    let groups = registry.gauge("groups", "", &[]);
+    let members = registry.gauge("group_members", "", &[]);
     let joined = world.stable("g").await;
     assert_eq!((groups.get(), members.get()), (1, 1));
     world

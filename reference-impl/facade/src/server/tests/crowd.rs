@@ -41,7 +41,7 @@ async fn crowd(rig: &Rig, script: &str) -> Vec<Client> {
 fn held_bytes(rig: &Rig) -> usize {
     let text = rig.node.metrics.registry.render();
     let mut lines = text.lines();
-    let line = lines.find_map(|line| line.strip_prefix("kastellan_in_flight_bytes "));
+    let line = lines.find_map(|line| line.strip_prefix("queen_kafka_in_flight_bytes "));
     line.unwrap().parse().unwrap()
 }
 
@@ -84,7 +84,7 @@ async fn a_crowd_that_reads_a_byte_now_and_then_is_ended_early() {
         "{:?}",
         began.elapsed()
     );
-    assert!(!rig.metric("kastellan_in_flight_evictions_total 0"));
+    assert!(!rig.metric("queen_kafka_in_flight_evictions_total 0"));
     for drip in drips {
         drip.abort();
     }
