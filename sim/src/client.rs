@@ -1,8 +1,8 @@
 //! Kafka clients over `host`: they know the protocol's bytes and the simulated time, and nothing of
 //! the servers. What they ask and hear goes into the history.
 //!
-//! A [`Client`] is who somebody is; [`producer::Producer`], [`consumer::Consumer`] and
-//! [`admin::Admin`] are what one does. How they behave where libraries differ is a [`Profile`].
+//! A [`Client`] is who somebody is; [`producer::Producer`], [`transactional::TransactionalProducer`],
+//! [`consumer::Consumer`] and [`admin::Admin`] are what one does. How they behave where libraries differ is a [`Profile`].
 
 pub mod admin;
 mod api;
@@ -15,6 +15,7 @@ pub mod producer;
 pub mod profile;
 pub mod reader;
 mod records;
+pub mod transactional;
 
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ use kafka_wire::{ApiKey, ErrorCode};
 pub use connection::{CallError, Connection, Ticket};
 pub use profile::Profile;
 
-use crate::history::{Event, Name, Promise, Recorder};
+use crate::history::{Event, Isolation, Name, Promise, Recorder};
 
 /// What one client is.
 #[derive(Clone, Debug)]
@@ -146,6 +147,14 @@ fn name(text: &StrBytes) -> Name {
 /// A number of milliseconds as the wire has it.
 fn millis(duration: Duration) -> i32 {
     i32::try_from(duration.as_millis()).unwrap_or(i32::MAX)
+}
+
+/// `isolation_level` as the wire has it.
+fn level(isolation: Isolation) -> i8 {
+    match isolation {
+        Isolation::ReadUncommitted => 0,
+        Isolation::ReadCommitted => 1,
+    }
 }
 
 /// The code, if it is one.

@@ -157,6 +157,14 @@ pub enum Event {
         /// What is wrong.
         what: String,
     },
+    /// A record is made from one that was read: of all that are made from it, one is to be in the
+    /// log once it counts as read.
+    Derived {
+        /// From what.
+        of: Value,
+        /// What.
+        value: Value,
+    },
     /// A piece of the log, read after everything has ended.
     Log {
         /// By whom.

@@ -4,13 +4,13 @@
 //! each response (KIP-219; clients/src/main/java/org/apache/kafka/common/requests).
 
 use kafka_protocol::messages::{
-    AlterConfigsRequest, ApiVersionsRequest, ConsumerGroupHeartbeatRequest,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, AlterConfigsRequest, ApiVersionsRequest, ConsumerGroupHeartbeatRequest,
     CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest,
-    DeleteTopicsRequest, DescribeConfigsRequest, DescribeGroupsRequest, FetchRequest,
+    DeleteTopicsRequest, DescribeConfigsRequest, DescribeGroupsRequest, EndTxnRequest, FetchRequest,
     FindCoordinatorRequest, HeartbeatRequest, IncrementalAlterConfigsRequest,
     InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest, ListGroupsRequest,
     ListOffsetsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest,
-    OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest,
+    OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest, TxnOffsetCommitRequest,
 };
 use kafka_protocol::protocol::Request;
 
@@ -36,6 +36,8 @@ macro_rules! apis {
 }
 
 apis! {
+    AddOffsetsToTxnRequest from 1,
+    AddPartitionsToTxnRequest from 1,
     AlterConfigsRequest from 1,
     ApiVersionsRequest from 2,
     ConsumerGroupHeartbeatRequest from 0,
@@ -46,6 +48,7 @@ apis! {
     DeleteTopicsRequest from 2,
     DescribeConfigsRequest from 2,
     DescribeGroupsRequest from 2,
+    EndTxnRequest from 1,
     FetchRequest from 8,
     FindCoordinatorRequest from 2,
     HeartbeatRequest from 2,
@@ -61,4 +64,5 @@ apis! {
     OffsetForLeaderEpochRequest from 0,
     ProduceRequest from 6,
     SyncGroupRequest from 2,
+    TxnOffsetCommitRequest from 1,
 }

@@ -24,10 +24,12 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::{Instant, timeout_at};
 
 use super::Client;
+use super::cluster::Cluster;
 use crate::history::{Call, Event, Isolation, Name, Polled, Promise, Reply, TopicPartition};
+use coordinator::Coordinator;
 use fetch_task::FetchTask;
 use group_task::GroupTask;
-use membership::Membership;
+use membership::{Identity, Membership};
 use shared::Shared;
 
 pub use positions::Start;
@@ -56,6 +58,8 @@ pub struct Settings {
     pub reset: Reset,
     /// `enable.auto.commit`.
     pub auto_commit: bool,
+    /// `isolation.level`.
+    pub isolation: Isolation,
     /// `allow.auto.create.topics`.
     pub create_topics: bool,
     /// What may be demanded of what it gets.
@@ -159,6 +163,20 @@ impl Consumer {
     ///
     /// [`Fatal`]: there will be no more.
     pub async fn poll(&self, patience: Duration) -> Result<Vec<Polled>, Fatal> {
+        self.poll_in(patience, None).await
+    }
+
+    /// As [`poll`](Self::poll), for records that are processed in the client's transaction of this
+    /// number.
+    ///
+    /// # Errors
+    ///
+    /// [`Fatal`]: there will be no more.
+    pub async fn poll_in(
+        &self,
+        patience: Duration,
+        transaction: Option<u64>,
+    ) -> Result<Vec<Polled>, Fatal> {
         let _polling = Polling::begin(&self.shared);
         let until = Instant::now() + patience;
         let mut bell = self.shared.listen();
@@ -177,8 +195,8 @@ impl Consumer {
                 .take(max.unwrap_or(usize::MAX));
             if !polled.is_empty() {
                 let call = Call::Poll {
-                    isolation: Isolation::ReadUncommitted,
-                    transaction: None,
+                    isolation: self.shared.settings.isolation,
+                    transaction,
                 };
                 let client = &self.shared.client;
                 let operation = client.recorder.begin(&client.id, call, None);
@@ -253,6 +271,24 @@ impl Consumer {
         self.spawn_commit(offsets);
     }
 
+    /// The committed offsets of `partitions` in `group`, as somebody outside is told them; asked for
+    /// until they are.
+    pub async fn committed(
+        client: Client,
+        group: Name,
+        partitions: &[TopicPartition],
+    ) -> BTreeMap<TopicPartition, Option<i64>> {
+        let coordinator = Coordinator::new(Cluster::new(client.clone()), group);
+        let mut failures = 0;
+        loop {
+            match coordinator.committed(partitions).await {
+                Ok(offsets) => return offsets,
+                Err(_) => failures += 1,
+            }
+            client.back_off(failures).await;
+        }
+    }
+
     /// Goes to `offset` in `at`.
     pub fn seek(&self, at: &TopicPartition, offset: i64) {
         if self.shared.state().positions.seek(at, offset) {
@@ -260,6 +296,18 @@ impl Consumer {
             self.shared.client.record(Event::Seek { at, offset });
         }
         self.shared.ring();
+    }
+
+    /// Goes back to the committed offsets in every partition: what was handed out since is handed
+    /// out again.
+    pub fn rewind(&self) {
+        self.shared.state().positions.rewind();
+        self.shared.ring();
+    }
+
+    /// Who it is in its group now (KIP-447); nobody in particular for one that assigned itself.
+    pub fn identity(&self) -> Identity {
+        self.shared.identity()
     }
 
     /// Stops reading `at`, without giving it up.

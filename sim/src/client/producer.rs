@@ -5,7 +5,7 @@
 //! [`Value`]s, so that checkers can tell who wrote what.
 
 pub mod core;
-mod request;
+pub(in crate::client) mod request;
 mod task;
 pub mod writer;
 

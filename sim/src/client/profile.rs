@@ -49,6 +49,8 @@ pub struct Profile {
     pub consumer: ConsumerRules,
     /// How it is a member.
     pub group: GroupRules,
+    /// How it writes in transactions.
+    pub transactions: TransactionRules,
 }
 
 /// What a connection is for.
@@ -182,6 +184,17 @@ pub struct GroupRules {
     pub finds_coordinator_at_once: bool,
 }
 
+/// How transactions are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TransactionRules {
+    /// Whether a Produce that is answered INVALID_PRODUCER_EPOCH costs the transaction, and not the
+    /// producer.
+    pub epoch_refused_is_abortable: bool,
+    /// Whether partitions and groups are added by what is written (KIP-890), where the versions are
+    /// there, whatever `transaction.version` says.
+    pub implicit: bool,
+}
+
 /// Who does what in a rebalance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rebalances {
@@ -277,6 +290,15 @@ pub const PLAIN: Profile = {
     let mut profile = IDEMPOTENT.plain();
     profile.name = "plain";
     profile.producer.max_in_flight = 5;
+    profile
+};
+
+/// A client that keeps transactions as KIP-890 has it. Libraries do where `transaction.version`
+/// says so.
+pub const TRANSACTIONS_2: Profile = {
+    let mut profile = JAVA.hurried();
+    profile.name = "transactions 2";
+    profile.transactions.implicit = true;
     profile
 };
 

@@ -12,7 +12,7 @@ use kafka_wire::ErrorCode;
 use super::cluster::Cluster;
 use super::profile::Purpose;
 use super::records::records;
-use super::{CallError, Client, millis, refused, topic_name};
+use super::{CallError, Client, level, millis, refused, topic_name};
 use crate::history::{
     Call, Event, Failure, Isolation, Name, Operation, Polled, Promise, Reply, Seen, Source,
     TopicPartition,
@@ -29,6 +29,7 @@ pub struct Reader {
     client: Client,
     cluster: Cluster,
     topic: Name,
+    isolation: Isolation,
     /// What it read, of one that reads the whole log.
     log: BTreeMap<i32, Vec<Seen>>,
     /// The next offset of each partition.
@@ -42,9 +43,17 @@ impl Reader {
             cluster: Cluster::new(client.clone()),
             client,
             topic: topic.into(),
+            isolation: Isolation::ReadUncommitted,
             log: BTreeMap::new(),
             positions: (0..partitions).map(|partition| (partition, 0)).collect(),
         }
+    }
+
+    /// The same that is shown only what is committed.
+    #[must_use]
+    pub fn committed(mut self) -> Self {
+        self.isolation = Isolation::ReadCommitted;
+        self
     }
 
     /// Reads what comes until it is dropped, or told something that no retry heals.
@@ -90,7 +99,7 @@ impl Reader {
 
     fn poll(&self) -> Operation {
         let call = Call::Poll {
-            isolation: Isolation::ReadUncommitted,
+            isolation: self.isolation,
             transaction: None,
         };
         self.client.recorder.begin(&self.client.id, call, None)
@@ -191,6 +200,7 @@ impl Reader {
                 .with_min_bytes(1)
                 .with_max_bytes(1 << 20)
                 .with_session_epoch(-1)
+                .with_isolation_level(level(self.isolation))
                 .with_topics(vec![topic]);
             let connection = self.cluster.connection(node, Purpose::Fetch).await?;
             let timeout = self.client.profile.request_timeout;

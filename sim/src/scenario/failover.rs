@@ -28,7 +28,7 @@ pub const RULES: Rules = Rules {
 };
 
 /// Every fault, in a world with one.
-const RELAYED: Rules = Rules {
+pub const RELAYED: Rules = Rules {
     servers: &[Server::Facade, Server::Relay, Server::Queen],
     links: &[Link::ClientsFacade, Link::FacadeRelay, Link::RelayQueen],
     hops: &[Hop::Relay, Hop::Queen],

@@ -57,10 +57,13 @@ impl Family {
     /// Why it holds no scenario, where it holds none.
     pub const fn why_empty(self) -> Option<&'static str> {
         match self {
-            Self::Transaction => Some("no door serves transactions yet"),
             Self::QuotaThrottle => Some("no door keeps quotas yet"),
             Self::Revocation => Some("no door checks credentials yet"),
-            Self::Rebalance | Self::Failover | Self::Hostile | Self::Planted => None,
+            Self::Rebalance
+            | Self::Failover
+            | Self::Hostile
+            | Self::Transaction
+            | Self::Planted => None,
         }
     }
 }

@@ -9,6 +9,7 @@ mod orders;
 mod planted;
 mod rebalance;
 mod stage;
+pub mod transaction;
 
 use std::fmt;
 use std::time::Duration;
@@ -93,9 +94,15 @@ impl Setting {
 
 /// Every scenario.
 pub fn all() -> impl Iterator<Item = &'static Scenario> {
-    [failover::ALL, rebalance::ALL, hostile::ALL, planted::ALL]
-        .into_iter()
-        .flatten()
+    [
+        failover::ALL,
+        rebalance::ALL,
+        hostile::ALL,
+        transaction::ALL,
+        planted::ALL,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The scenario called `name`.

@@ -27,6 +27,8 @@ pub enum Kind {
     Cut,
     /// Calls to Queen that wait, or whose answers do.
     Slow,
+    /// Calls to Queen that end a transaction are cut, refused or slow.
+    EndOfTransaction,
     DelayApi,
 }
 
@@ -170,6 +172,20 @@ fn of(kind: Kind, rules: Rules) -> BoxedStrategy<Fault> {
             ];
             upstream(rules, effect.boxed())
         }
+        Kind::EndOfTransaction => {
+            let code = prop_oneof![Just(429_u16), Just(503), Just(500)];
+            let effect = prop_oneof![
+                1 => Just(Effect::CutBefore),
+                3 => Just(Effect::CutAfter),
+                1 => lasting(rules).prop_map(|ms| Effect::Slow { ms }),
+                2 => lasting(rules).prop_map(|ms| Effect::StallAfter { ms }),
+                1 => code.prop_map(|code| Effect::Status {
+                    code,
+                    retry_after_s: None,
+                }),
+            ];
+            upstream_on(&[Route::Transaction, Route::Kv], rules, effect.boxed())
+        }
         Kind::DelayApi => (select(rules.apis), lasting(rules), lasting(rules))
             .prop_map(|(api, ms, for_ms)| Fault::DelayApi {
                 api: api.to_owned(),
@@ -182,18 +198,24 @@ fn of(kind: Kind, rules: Rules) -> BoxedStrategy<Fault> {
 
 fn upstream(rules: Rules, effect: BoxedStrategy<Effect>) -> BoxedStrategy<Fault> {
     // Listing queues and probing health are rare: a rule for them alone would mostly strike nothing.
-    let route = select(
-        &[
-            Route::Push,
-            Route::Kv,
-            Route::Fetch,
-            Route::Configure,
-            Route::Any,
-        ][..],
-    );
+    const ROUTES: &[Route] = &[
+        Route::Push,
+        Route::Kv,
+        Route::Fetch,
+        Route::Configure,
+        Route::Any,
+    ];
+    upstream_on(ROUTES, rules, effect)
+}
+
+fn upstream_on(
+    routes: &'static [Route],
+    rules: Rules,
+    effect: BoxedStrategy<Effect>,
+) -> BoxedStrategy<Fault> {
     (
         select(rules.hops),
-        route,
+        select(routes),
         0_u64..6,
         prop_oneof![3 => (1_u64..4).prop_map(Some), 1 => Just(None)],
         lasting(rules),

@@ -96,7 +96,7 @@ fn identities(index: &Index<'_>) -> BTreeMap<Op, Option<(Producer, i32)>> {
 fn sequences(index: &Index<'_>, logs: &Logs, found: &mut Vec<Verdict>) {
     let (writes, identities) = (Writes::of(index), identities(index));
     for (at, log) in logs.judged() {
-        let mut last: BTreeMap<Producer, (i32, usize, i64)> = BTreeMap::new();
+        let mut last: BTreeMap<Producer, (i32, usize, i64, Option<u64>)> = BTreeMap::new();
         // A repetition is a duplicate, and named so.
         let mut seen = BTreeSet::new();
         for (&offset, there) in &log.at {
@@ -115,10 +115,15 @@ fn sequences(index: &Index<'_>, logs: &Logs, found: &mut Vec<Verdict>) {
             let inner = i32::try_from(inner.unwrap_or_default()).unwrap_or(i32::MAX);
             // Sequences go round past the largest number.
             let sequence = first.wrapping_add(inner) & i32::MAX;
-            let before = last.insert(*producer, (sequence, there.entry, offset));
-            let Some((before, entry, before_offset)) = before else {
+            let here = (sequence, there.entry, offset, write.transaction);
+            let before = last.insert(*producer, here);
+            let Some((before, entry, before_offset, transaction)) = before else {
                 continue;
             };
+            // What was aborted between two transactions has its sequences, and may not be there.
+            if transaction != write.transaction {
+                continue;
+            }
             let behind = before.wrapping_add(1) & i32::MAX;
             if sequence == behind {
                 continue;

@@ -147,6 +147,7 @@ pub(super) fn of(entry: &Entry, api: ApiName) -> String {
             ..
         } => format!("audit record {sequence}: {action} of {principal} on {resource}"),
         Event::AuditEnd => "the audit ends".to_owned(),
+        Event::Derived { of, value } => format!("{who} makes {value} from {of}"),
         Event::Mark(mark) => marked(mark),
     }
 }

@@ -1,5 +1,5 @@
 //! The coordinator of a group: where it is, and what it is asked. Every question of a member goes
-//! into the history.
+//! into the history. Where the coordinator of a transactional id is, it finds out as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -21,10 +21,16 @@ use crate::history::{Call, Failure, Name, Operation, Reply, TopicPartition};
 /// `JOIN_GROUP_TIMEOUT_LAPSE`.
 const JOIN_LAPSE: Duration = Duration::from_secs(5);
 
-/// The coordinator of one group.
+/// FindCoordinator's types of keys.
+const GROUP: i8 = 0;
+const TRANSACTION: i8 = 1;
+
+/// The coordinator of one group, or of one transactional id.
 #[derive(Debug)]
 pub(in crate::client) struct Coordinator {
     pub group: Name,
+    /// What `group` is the name of.
+    kind: i8,
     client: Client,
     cluster: Cluster,
     node: Mutex<Option<i32>>,
@@ -39,10 +45,19 @@ impl Coordinator {
     pub(in crate::client) fn new(cluster: Cluster, group: Name) -> Self {
         Self {
             group,
+            kind: GROUP,
             client: cluster.client().clone(),
             cluster,
             node: Mutex::default(),
             finding: AsyncMutex::default(),
+        }
+    }
+
+    /// The one of the transactional id `id`.
+    pub(in crate::client) fn of_transactions(cluster: Cluster, id: Name) -> Self {
+        Self {
+            kind: TRANSACTION,
+            ..Self::new(cluster, id)
         }
     }
 
@@ -55,11 +70,14 @@ impl Coordinator {
     }
 
     /// It has to be found again.
-    pub(super) fn is_wrong(&self) {
+    pub(in crate::client) fn is_wrong(&self) {
         self.set(None);
     }
 
-    async fn connection(&self, purpose: Purpose) -> Result<Connection, CallError> {
+    pub(in crate::client) async fn connection(
+        &self,
+        purpose: Purpose,
+    ) -> Result<Connection, CallError> {
         let node = match self.node() {
             Some(node) => node,
             None => self.find().await?,
@@ -91,7 +109,7 @@ impl Coordinator {
         let connection = self.cluster.any().await?;
         let key = text(&self.group);
         let several = connection.version(ApiKey::FIND_COORDINATOR) >= Some(4);
-        let request = FindCoordinatorRequest::default().with_key_type(0);
+        let request = FindCoordinatorRequest::default().with_key_type(self.kind);
         let request = match several {
             true => request.with_coordinator_keys(vec![key]),
             false => request.with_key(key),

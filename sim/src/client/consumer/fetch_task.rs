@@ -21,8 +21,8 @@ use super::shared::{Shared, is_passing};
 use crate::client::cluster::{Cluster, TopicId};
 use crate::client::profile::{ConsumerRules, Purpose};
 use crate::client::records::records;
-use crate::client::{CallError, Connection, error_code, millis, name, refused, topic_name};
-use crate::history::{Call, Event, Failure, Isolation, Name, TopicPartition};
+use crate::client::{CallError, Connection, error_code, level, millis, name, refused, topic_name};
+use crate::history::{Call, Event, Failure, Name, TopicPartition};
 
 /// The first version of Fetch that names topics by their ids.
 const BY_ID: i16 = 13;
@@ -341,7 +341,7 @@ impl FetchTask {
             self.rest(at);
         } else {
             let call = Call::Poll {
-                isolation: Isolation::ReadUncommitted,
+                isolation: self.shared.settings.isolation,
                 transaction: None,
             };
             let recorder = &self.shared.client.recorder;
@@ -392,7 +392,8 @@ async fn ask(
     };
     let unnamed = wanted.keys().any(|at| id(&at.topic).is_nil());
     let ceiling = if unnamed { BY_ID - 1 } else { i16::MAX };
-    let request = request(&rules, plan, id);
+    let request =
+        request(&rules, plan, id).with_isolation_level(level(shared.settings.isolation));
     let timeout = shared
         .client
         .profile

@@ -195,6 +195,16 @@ impl Positions {
         true
     }
 
+    /// Everywhere back to the committed offset, which is to be asked for.
+    pub fn rewind(&mut self) {
+        for one in self.partitions.values_mut() {
+            if !matches!(one.place, Place::Stuck) {
+                one.place = Place::Committed;
+                one.fetched.clear();
+            }
+        }
+    }
+
     /// Neither fetches nor hands out, until [`resume`](Self::resume).
     pub fn pause(&mut self, at: &TopicPartition) {
         if let Some(one) = self.partitions.get_mut(at) {

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use indexmap::IndexMap;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
+use kafka_protocol::messages::{ProduceRequest, ProduceResponse, TransactionalId};
 use kafka_wire::ErrorCode;
 use kafka_wire::records::{
     BatchBuilder, BatchOptions, BuildError, Compressor, Headers, ProducerFields, Record,
@@ -12,14 +12,14 @@ use kafka_wire::records::{
 use super::core::{Outgoing, Transmit, Transmitted};
 use crate::client::cluster::TopicId;
 use crate::client::profile::ProducerRules;
-use crate::client::{CallError, error_code, millis, topic_name};
+use crate::client::{CallError, error_code, millis, text, topic_name};
 use crate::history::{Name, TopicPartition, Written};
 
 /// The first version that names topics by their ids.
 const BY_ID: i16 = 13;
 
 /// The highest version in which topics with these ids can be named.
-pub(super) fn ceiling(ids: impl IntoIterator<Item = TopicId>) -> i16 {
+pub(in crate::client) fn ceiling(ids: impl IntoIterator<Item = TopicId>) -> i16 {
     if ids.into_iter().any(|id| id.is_nil()) {
         BY_ID - 1
     } else {
@@ -27,15 +27,16 @@ pub(super) fn ceiling(ids: impl IntoIterator<Item = TopicId>) -> i16 {
     }
 }
 
-/// The request that `transmit` is.
-pub(super) fn request(
+/// The request that `transmit` is, of the transactional id if there is one.
+pub(in crate::client) fn request(
     rules: &ProducerRules,
+    transactional: Option<&Name>,
     transmit: &Transmit,
     id: impl Fn(&Name) -> TopicId,
 ) -> Result<ProduceRequest, CallError> {
     let mut topics: IndexMap<Name, Vec<PartitionProduceData>> = IndexMap::new();
     for sent in &transmit.batches {
-        let records = encode(sent).map_err(|error| {
+        let records = encode(sent, transactional.is_some()).map_err(|error| {
             CallError::malformed(format!("a batch that can't be encoded: {error}"))
         })?;
         let data = PartitionProduceData::default()
@@ -50,12 +51,13 @@ pub(super) fn request(
             .with_partition_data(partitions)
     });
     Ok(ProduceRequest::default()
+        .with_transactional_id(transactional.map(|id| TransactionalId(text(id))))
         .with_acks(rules.acks)
         .with_timeout_ms(millis(rules.ack_timeout))
         .with_topic_data(topics.collect()))
 }
 
-fn encode(sent: &Transmitted) -> Result<Bytes, BuildError> {
+fn encode(sent: &Transmitted, transactional: bool) -> Result<Bytes, BuildError> {
     let producer = match sent.sequence {
         Some((identity, base_sequence)) => ProducerFields {
             id: identity.id,
@@ -66,6 +68,7 @@ fn encode(sent: &Transmitted) -> Result<Bytes, BuildError> {
     };
     let options = BatchOptions {
         producer,
+        transactional,
         ..BatchOptions::default()
     };
     let (mut out, mut compressor) = (BytesMut::new(), Compressor::new());
@@ -85,14 +88,14 @@ fn encode(sent: &Transmitted) -> Result<Bytes, BuildError> {
 
 /// What the answer says of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Told {
+pub(in crate::client) struct Told {
     pub to: TopicPartition,
     pub code: ErrorCode,
     pub base_offset: Option<i64>,
 }
 
 /// What an answer says of every partition in it. `topic` knows topics by their ids.
-pub(super) fn told(
+pub(in crate::client) fn told(
     response: &ProduceResponse,
     topic: impl Fn(TopicId) -> Option<Name>,
 ) -> Result<Vec<Told>, CallError> {
@@ -119,7 +122,7 @@ pub(super) fn told(
 }
 
 /// The record for the history.
-pub(super) fn written(record: &Outgoing) -> Option<Written> {
+pub(in crate::client) fn written(record: &Outgoing) -> Option<Written> {
     let value = std::str::from_utf8(&record.value).ok()?.parse().ok()?;
     Some(Written {
         value,

@@ -278,7 +278,7 @@ impl Task {
         let ids = transmit.batches.iter().map(|sent| id(&sent.to.topic));
         let ceiling = ceiling(ids.map(Option::unwrap_or_default));
         let connection = self.connected.get(&transmit.node).cloned();
-        let request = request(&self.rules, &transmit, |topic| {
+        let request = request(&self.rules, None, &transmit, |topic| {
             id(topic).unwrap_or_default()
         });
         let (Some(connection), Ok(request)) = (connection, request) else {

@@ -25,7 +25,7 @@ use kafka_wire::ApiKey;
 
 use super::{
     ConsumerRules, Desynchronised, GroupRules, MetadataRules, ProducerRules, Profile, Purpose,
-    Rebalances, Repetition, RequestShape,
+    Rebalances, Repetition, RequestShape, TransactionRules,
 };
 use crate::client::backoff::BackoffRule;
 use crate::client::consumer::assignor::Assignor;
@@ -51,6 +51,10 @@ const CEILINGS: &[(ApiKey, i16)] = &[
     (ApiKey::DELETE_RECORDS, 2),
     (ApiKey::INIT_PRODUCER_ID, 5),
     (ApiKey::OFFSET_FOR_LEADER_EPOCH, 4),
+    (ApiKey::ADD_PARTITIONS_TO_TXN, 3),
+    (ApiKey::ADD_OFFSETS_TO_TXN, 4),
+    (ApiKey::END_TXN, 5),
+    (ApiKey::TXN_OFFSET_COMMIT, 5),
     (ApiKey::DESCRIBE_CONFIGS, 4),
     (ApiKey::ALTER_CONFIGS, 2),
     (ApiKey::CREATE_PARTITIONS, 3),
@@ -114,5 +118,9 @@ pub const FRANZ_GO: Profile = Profile {
         auto_commit_interval: Duration::from_secs(5),
         async_commit_retries: 20,
         finds_coordinator_at_once: false,
+    },
+    transactions: TransactionRules {
+        epoch_refused_is_abortable: true,
+        implicit: false,
     },
 };

@@ -30,7 +30,7 @@ use kafka_wire::ApiKey;
 
 use super::{
     ConsumerRules, Desynchronised, GroupRules, MetadataRules, ProducerRules, Profile, Purpose,
-    Rebalances, Repetition, RequestShape,
+    Rebalances, Repetition, RequestShape, TransactionRules,
 };
 use crate::client::backoff::BackoffRule;
 use crate::client::consumer::assignor::Assignor;
@@ -56,6 +56,10 @@ const CEILINGS: &[(ApiKey, i16)] = &[
     (ApiKey::DELETE_RECORDS, 1),
     (ApiKey::INIT_PRODUCER_ID, 4),
     (ApiKey::OFFSET_FOR_LEADER_EPOCH, 2),
+    (ApiKey::ADD_PARTITIONS_TO_TXN, 0),
+    (ApiKey::ADD_OFFSETS_TO_TXN, 0),
+    (ApiKey::END_TXN, 1),
+    (ApiKey::TXN_OFFSET_COMMIT, 3),
     (ApiKey::DESCRIBE_CONFIGS, 1),
     (ApiKey::ALTER_CONFIGS, 2),
     (ApiKey::CREATE_PARTITIONS, 0),
@@ -121,5 +125,9 @@ pub const LIBRDKAFKA: Profile = Profile {
         auto_commit_interval: Duration::from_secs(5),
         async_commit_retries: 2,
         finds_coordinator_at_once: true,
+    },
+    transactions: TransactionRules {
+        epoch_refused_is_abortable: false,
+        implicit: false,
     },
 };
