@@ -351,7 +351,11 @@ mod tests {
         story.done("b", commit(5, false), committed());
         assert!(story.names().is_empty());
         told(&mut story, Some(4));
-        assert_eq!(story.names(), ["commit-back"], "it was sent twice, not three times");
+        assert_eq!(
+            story.names(),
+            ["commit-back"],
+            "it was sent twice, not three times"
+        );
     }
 
     #[test]
