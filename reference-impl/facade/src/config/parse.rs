@@ -309,7 +309,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The rules between variables that are not built.
+    /// The rules between the variables of a cluster.
     fn pairs(&mut self) {
         if let Some(name) = self.text(&var::CLUSTER) {
             self.check(&var::CLUSTER, &name);

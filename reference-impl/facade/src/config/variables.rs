@@ -214,13 +214,13 @@ variables! {
         "The ceiling on a producer's transaction timeout.";
     FEATURES = "QUEEN_KAFKA_FEATURES", None, Kind::Features, Transactions, NotBuilt("finalized features"),
         "Caps the finalized features that ApiVersions names.";
-    NODE_ID = "QUEEN_KAFKA_NODE_ID", None, integer(1, 64), Cluster, NotBuilt("cluster mode"),
+    NODE_ID = "QUEEN_KAFKA_NODE_ID", None, integer(1, 64), Cluster, Served,
         "The one switch of cluster mode: the id of this node. Unset is single mode, node id 0.";
-    CLUSTER = "QUEEN_KAFKA_CLUSTER", Some("queen"), Kind::ClusterName, Cluster, NotBuilt("cluster mode"),
+    CLUSTER = "QUEEN_KAFKA_CLUSTER", Some("queen"), Kind::ClusterName, Cluster, Served,
         "The cluster name: the prefix of its registry, and the cluster id that clients see. Only with a node id.";
-    CLUSTER_HEARTBEAT_MS = "QUEEN_KAFKA_CLUSTER_HEARTBEAT_MS", Some("2000"), integer(500, 30_000), Cluster, NotBuilt("cluster mode"),
+    CLUSTER_HEARTBEAT_MS = "QUEEN_KAFKA_CLUSTER_HEARTBEAT_MS", Some("2000"), integer(500, 30_000), Cluster, Served,
         "How often a node refreshes its registry row.";
-    CLUSTER_TTL_MS = "QUEEN_KAFKA_CLUSTER_TTL_MS", Some("10000"), integer(3_000, 120_000), Cluster, NotBuilt("cluster mode"),
+    CLUSTER_TTL_MS = "QUEEN_KAFKA_CLUSTER_TTL_MS", Some("10000"), integer(3_000, 120_000), Cluster, Served,
         "How long a node stays live after its last write. Never below three times the heartbeat.";
 }
 

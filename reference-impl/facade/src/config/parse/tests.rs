@@ -1,5 +1,6 @@
 use rstest::rstest;
 
+use super::super::variables::Group;
 use super::*;
 
 /// What a start needs, and nothing else.
@@ -35,12 +36,27 @@ fn the_least_start_has_the_defaults_of_the_seed() {
     assert_eq!(config.groups.max_session_timeout, Duration::from_secs(300));
 }
 
+/// What must be set beside a variable that says nothing alone.
+fn companions(variable: &Variable) -> Vec<(&'static str, &'static str)> {
+    let mut companions = Vec::new();
+    if variable.group == Group::Cluster {
+        companions.push(("QUEEN_TOKEN", "t"));
+        if *variable != var::NODE_ID {
+            companions.push(("QUEEN_KAFKA_NODE_ID", "1"));
+        }
+    }
+    companions
+}
+
 #[test]
 fn every_default_is_what_its_own_row_takes() {
     for variable in var::ALL.iter().filter(|v| v.status == Status::Served) {
         if let Some(default) = variable.default {
-            let set = parse(&[(variable.name, default)]).expect(variable.name);
-            assert_eq!(set, parse(&[]).unwrap(), "{}", variable.name);
+            let companions = companions(variable);
+            let mut pairs = companions.clone();
+            pairs.push((variable.name, default));
+            let set = parse(&pairs).expect(variable.name);
+            assert_eq!(set, parse(&companions).unwrap(), "{}", variable.name);
         }
     }
 }
@@ -92,6 +108,14 @@ fn integers_take_their_range_and_nothing_else() {
             let pair = [("QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "1")];
             for text in [min.to_string(), max.to_string()] {
                 let mut set = pair.to_vec();
+                set.extend(companions(variable));
+                // The node stays live for three heartbeats at least.
+                if variable == &&var::CLUSTER_HEARTBEAT_MS {
+                    set.push(("QUEEN_KAFKA_CLUSTER_TTL_MS", "120000"));
+                }
+                if variable == &&var::CLUSTER_TTL_MS {
+                    set.push(("QUEEN_KAFKA_CLUSTER_HEARTBEAT_MS", "1000"));
+                }
                 set.push((variable.name, &text));
                 if variable == &&var::TXN_MAX_STAGED_BYTES {
                     set.push(("QUEEN_KAFKA_TXN_MAX_BYTES", "65536"));
