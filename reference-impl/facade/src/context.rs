@@ -166,7 +166,7 @@ impl Node {
             identities: Identities::new(&parts.host, queen.clone()),
             tls,
             produce,
-            fetching: Fetching::new(&parts.metrics.registry),
+            fetching: Fetching::new(parts.config.fetch_sessions, &parts.metrics.registry),
             time_index,
             floors: Arc::new(Floors::new(&parts.host, queen.clone())),
             queen,

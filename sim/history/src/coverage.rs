@@ -263,6 +263,11 @@ fn attempts(index: &Index<'_>) -> BTreeMap<Op, Vec<usize>> {
             attempts.entry(*op).or_default().push(at);
         }
     }
+    for (op, operation) in index.operations() {
+        if !matches!(operation.call, Call::Produce { .. }) {
+            attempts.remove(&op);
+        }
+    }
     attempts
 }
 

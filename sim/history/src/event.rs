@@ -66,7 +66,9 @@ pub enum Event {
         /// Why nobody knows.
         failure: Failure,
     },
-    /// A batch, or a commit, goes out, for the first time or again.
+    /// A batch, or an offset commit, goes out, for the first time or again. What went out more than
+    /// once may take effect once more after its operation has ended: a try that hung on a lost
+    /// connection is carried out when it arrives.
     Attempt {
         /// The operation it belongs to.
         op: Op,

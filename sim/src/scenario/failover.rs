@@ -8,8 +8,9 @@ use futures::FutureExt;
 use super::family::Family;
 use super::orders::Orders;
 use super::stage::Stage;
-use super::{PATIENCE, Scenario, Setting};
+use super::{PATIENCE, Scenario, Setting, fetch_sessions};
 use crate::client::{Profile, profile};
+use crate::history::Promise;
 use crate::schedule::{ANY, Hop, Kind, Link, Rules, Server};
 use crate::trace::Node;
 
@@ -62,6 +63,17 @@ const LONG: Rules = Rules {
 const LIBRDKAFKA: Profile = profile::LIBRDKAFKA.hurried().idempotent();
 const JAVA: Profile = profile::JAVA.hurried().idempotent();
 const FRANZ_GO: Profile = profile::FRANZ_GO.hurried().idempotent();
+
+const IMPATIENT_JAVA: Profile = impatient(JAVA);
+const IMPATIENT: Profile = impatient(profile::IDEMPOTENT);
+
+/// The same, who gives up on a batch while an outage lasts.
+const fn impatient(mut profile: Profile) -> Profile {
+    profile.request_timeout = Duration::from_millis(1_000);
+    profile.producer.delivery_timeout = Duration::from_millis(2_500);
+    profile.producer.ack_timeout = Duration::from_millis(1_000);
+    profile
+}
 
 /// The usual orders by clients like `profiles`, where a library may give up on a batch or start a
 /// new epoch.
@@ -249,6 +261,60 @@ pub const ALL: &[Scenario] = &[
         name: "franz-go-writes",
         about: "the same with the habits of franz-go",
         play: |stage| writes(&[&FRANZ_GO], stage).boxed(),
+        ..RELAY
+    },
+    Scenario {
+        name: "deliveries-run-out-of-time",
+        about: "a batch that its producer gave up in doubt is stored once or never, and what comes behind it in order",
+        rules: Rules {
+            kinds: &[
+                (3, Kind::Crash),
+                (2, Kind::Bounce),
+                (3, Kind::Pause),
+                (3, Kind::Partition),
+                (2, Kind::Repair),
+                (2, Kind::Hold),
+                (1, Kind::Release),
+                (2, Kind::Slow),
+                (1, Kind::Cut),
+            ],
+            max_steps: 5,
+            ..RELAYED
+        },
+        play: |stage| {
+            let orders = Orders {
+                profiles: &[&IMPATIENT_JAVA, &IMPATIENT],
+                // It may give a batch up without having sent it, which is a refusal of its own.
+                promises: &[Promise::Once, Promise::Ordered],
+                // What is written after the heal is acknowledged.
+                batches: 120,
+                ..Orders::USUAL
+            };
+            orders.play(stage).boxed()
+        },
+        ..RELAY
+    },
+    Scenario {
+        name: "fetch-sessions-run-out",
+        about: "consumers beyond the sessions that a facade keeps, and those whose session is given to a wider one, read everything",
+        rules: Rules {
+            max_steps: 4,
+            kinds: &[
+                (2, Kind::Bounce),
+                (1, Kind::Restart),
+                (2, Kind::Hold),
+                (2, Kind::Release),
+                (2, Kind::Latency),
+                (1, Kind::Cut),
+                (1, Kind::Pause),
+            ],
+            ..RULES
+        },
+        setting: Setting {
+            configure: fetch_sessions::few,
+            ..Setting::PLAIN
+        },
+        play: |stage| fetch_sessions::crowd(stage).boxed(),
         ..RELAY
     },
     Scenario {

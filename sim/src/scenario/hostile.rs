@@ -3,20 +3,14 @@
 
 mod attacks;
 
-use std::time::Duration;
-
 use futures::FutureExt;
-use tokio::time::sleep;
 
 use super::failover::RULES;
 use super::family::Family;
 use super::orders::Orders;
 use super::stage::Stage;
 use super::{PATIENCE, Scenario, Setting};
-use crate::history::{Event, Name};
 use crate::schedule::{Kind, Link, Rules, Server};
-use crate::storage;
-use crate::trace::Node;
 
 /// `QUEEN_KAFKA_MAX_IN_FLIGHT_BYTES`: the least it may be.
 const IN_FLIGHT_BYTES: u64 = 16 << 20;
@@ -92,24 +86,8 @@ pub const ALL: &[Scenario] = &[
 
 /// The usual orders, while somebody watches the facade's memory.
 async fn watched(stage: Stage) {
-    let watching = tokio::spawn(watch_memory(stage.clone()));
+    let bound_bytes = IN_FLIGHT_BYTES + OVERDRAFT_BYTES;
+    let watching = tokio::spawn(stage.clone().watch_memory(HTTP_PORT, bound_bytes));
     Orders::USUAL.play(stage).await;
     watching.abort();
-}
-
-async fn watch_memory(stage: Stage) {
-    let who = Name::from("watcher");
-    let host = stage.clients.host(who.as_str());
-    loop {
-        sleep(Duration::from_millis(250)).await;
-        // A facade that is down holds nothing.
-        if let Some(used_bytes) = storage::held_bytes(&host, Node::Facade, HTTP_PORT).await {
-            let seen = Event::Memory {
-                node: Node::Facade.name().into(),
-                used_bytes,
-                bound_bytes: IN_FLIGHT_BYTES + OVERDRAFT_BYTES,
-            };
-            stage.recorder.record(&who, seen);
-        }
-    }
 }

@@ -3,6 +3,7 @@
 
 mod failover;
 mod family;
+mod fetch_sessions;
 mod hostile;
 mod members;
 mod orders;
@@ -14,6 +15,7 @@ pub mod transaction;
 use std::fmt;
 use std::time::Duration;
 
+use facade::config::Config;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
@@ -74,6 +76,8 @@ pub struct Setting {
     pub partitions: i32,
     /// More of a facade's environment.
     pub variables: &'static [(&'static str, &'static str)],
+    /// What no variable says: bounds that an operator need not know and a short run can't reach.
+    pub configure: fn(&mut Config),
     /// Queen's disk confirms so many syncs that a power cut undoes: a planted fault.
     pub lying_syncs: usize,
     /// Programs with a planted fault.
@@ -87,6 +91,7 @@ impl Setting {
         relay: false,
         partitions: 2,
         variables: &[],
+        configure: |_| {},
         lying_syncs: 0,
         doubles: Doubles::default,
     };
@@ -118,6 +123,7 @@ impl Scenario {
             relay,
             partitions,
             variables,
+            configure,
             lying_syncs,
             doubles,
         } = self.setting;
@@ -128,6 +134,7 @@ impl Scenario {
             strangers: self.strangers.is_some(),
             partitions,
             variables,
+            configure,
             lying_syncs,
             doubles: doubles(),
         }

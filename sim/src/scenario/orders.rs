@@ -56,6 +56,13 @@ impl Orders {
         self.writers as usize * batches * self.records as usize
     }
 
+    /// Records of the first `partitions` partitions.
+    pub fn total_of(self, partitions: i32) -> usize {
+        let partition = |writer: u32| i32::try_from(writer).unwrap_or_default() % self.partitions;
+        let writers = (0..self.writers).filter(|writer| partition(*writer) < partitions);
+        self.total() / self.writers.max(1) as usize * writers.count()
+    }
+
     /// Starts the writers.
     pub fn write(self, stage: &Stage) -> JoinSet<()> {
         let mut writers = JoinSet::new();

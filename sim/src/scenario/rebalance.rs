@@ -283,6 +283,24 @@ pub const ALL: &[Scenario] = &[
         ..GROUPED
     },
     Scenario {
+        name: "facade-dies-while-members-sync",
+        about: "members that wait for their assignment from a coordinator that dies get one from the next",
+        rules: Rules {
+            kinds: &[
+                (6, Kind::DelayApi),
+                (5, Kind::Bounce),
+                (2, Kind::Crash),
+                (2, Kind::Restart),
+            ],
+            apis: &["SyncGroup"],
+            max_lasting_ms: 2_500,
+            max_steps: 8,
+            ..FRONT
+        },
+        play: |stage| churning(stage, 2, 2, Duration::from_millis(700)).boxed(),
+        ..GROUPED
+    },
+    Scenario {
         name: "offsets-commit-by-themselves",
         about: "offsets that libraries commit on their own never pass what was read, nor go back",
         play: |stage| {

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use tokio::sync::watch;
+use tokio::time::sleep;
 
 use crate::client::reader::Reader;
 use crate::client::{Client, Profile};
-use crate::history::{Name, Recorder};
+use crate::history::{Event, Name, Recorder};
 use crate::seed::Numbers;
 use crate::storage;
 use crate::trace::Node;
@@ -59,6 +60,25 @@ impl Stage {
     pub async fn healed(&self) {
         // An error says that the world is gone, and this with it.
         let _ = self.healed.clone().wait_for(|healed| *healed).await;
+    }
+
+    /// Notes again and again what the listeners of the first facade hold, by the metrics that it
+    /// serves on `port`, and that it may hold `bound_bytes`. Until it is dropped.
+    pub async fn watch_memory(self, port: u16, bound_bytes: u64) {
+        let who = Name::from("watcher");
+        let host = self.clients.host(who.as_str());
+        loop {
+            sleep(Duration::from_millis(250)).await;
+            // A facade that is down holds nothing.
+            if let Some(used_bytes) = storage::held_bytes(&host, Node::Facade, port).await {
+                let seen = Event::Memory {
+                    node: Node::Facade.name().into(),
+                    used_bytes,
+                    bound_bytes,
+                };
+                self.recorder.record(&who, seen);
+            }
+        }
     }
 
     /// Reads the whole of a topic, as a fresh consumer and from Queen herself.

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use facade::config::Config;
 use fake_queen::faults::Faults;
 use futures::future::BoxFuture;
 use tokio::sync::{Notify, watch};
@@ -58,6 +59,8 @@ pub struct Description {
     pub partitions: i32,
     /// More of a facade's environment.
     pub variables: &'static [(&'static str, &'static str)],
+    /// What no variable of a facade says.
+    pub configure: fn(&mut Config),
     /// Queen's disk confirms so many syncs that a power cut undoes: a planted fault. 0 is an
     /// honest disk.
     pub lying_syncs: usize,
@@ -75,6 +78,7 @@ impl Default for Description {
             strangers: false,
             partitions: 2,
             variables: &[],
+            configure: |_| {},
             lying_syncs: 0,
             doubles: Doubles::default(),
         }
@@ -293,6 +297,7 @@ impl World {
                     name: server.node(),
                     machine,
                     variables: programs::variables(server, upstream, description),
+                    configure: description.configure,
                     upstream,
                     told,
                 };

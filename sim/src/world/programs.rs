@@ -87,6 +87,7 @@ pub(super) struct FacadeProgram {
     pub(super) name: Node,
     pub(super) machine: Machine,
     pub(super) variables: Variables,
+    pub(super) configure: fn(&mut Config),
     /// Where calls to Queen go first.
     pub(super) upstream: Node,
     /// Rings when it is told to stop.
@@ -101,7 +102,8 @@ impl FacadeProgram {
         let world = Name::from("world");
         let node = Name::from(self.name.name());
         loop {
-            let config = Config::from_variables(&self.variables)?;
+            let mut config = Config::from_variables(&self.variables)?;
+            (self.configure)(&mut config);
             let upstream = Arc::new(remote(&host, self.upstream));
             let facade = facade::boot::start(config, host.clone(), upstream).await?;
             self.told.notified().await;

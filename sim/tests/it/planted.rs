@@ -14,10 +14,12 @@ use sim::scenario::{Family, Play, Scenario, Setting};
 use sim::schedule::{Kind, Link, Rules, Server};
 use sim::world::Doubles;
 
-use door::{Honest, door, forgetful_storage};
+use door::{Honest, bounded, door, forgetful_storage, short_lived};
 
 /// Seeds within which a planted fault must be found.
 const SEEDS: u64 = 48;
+/// `QUEEN_KAFKA_MAX_IN_FLIGHT_BYTES`, as the operator believes it to be.
+const BOUND: usize = 1 << 20;
 /// Steps of its smallest schedule.
 const MAX_STEPS: usize = 5;
 
@@ -106,16 +108,32 @@ faults! {
     a_coordinator_that_takes_everything: door(|_| lies::takes_everything()), plays::group => Zombie;
     a_coordinator_that_never_assigns: door(|_| lies::never_assigns()), plays::group => NotConverged;
     a_log_that_seems_to_begin_later: door(|_| lies::begins_later()), plays::group => Unseen;
+    a_door_that_shows_what_nobody_stored: door(|_| lies::shows_a_ghost()), plays::orders => Vanished;
+    a_door_that_counts_down: door(|_| lies::counts_down()), plays::orders => NonmonotonicSend;
+    a_consumer_that_hands_out_twice: door(|_| Box::new(Honest)), plays::stutter => NonmonotonicPoll;
+    a_door_that_answers_in_another_order: door(|_| lies::swaps_answers()), plays::by_hand => AnswerOrder;
+    a_door_that_never_answers_a_heartbeat: door(|_| lies::ignores_heartbeats()), plays::patient => Late;
+    a_facade_that_forgets_its_bound: bounded(1 << 30), plays::crowd => MemoryBound;
+    a_door_that_stores_nothing: door(|_| lies::refuses_everything()), plays::orders => Vacuous;
+    a_facade_that_ends_by_itself: short_lived(), plays::orders => Broken;
 }
 
 #[test]
 fn an_honest_double_is_not_accused() {
-    let honest = || door(|_| Box::new(Honest));
-    for (name, play) in [
-        ("orders", (|stage| plays::orders(stage).boxed()) as Play),
-        ("group", |stage| plays::group(stage).boxed()),
+    let honest: fn() -> Doubles = || door(|_| Box::new(Honest));
+    let bounded: fn() -> Doubles = || bounded(BOUND);
+    for (name, doubles, play) in [
+        (
+            "orders",
+            honest,
+            (|stage| plays::orders(stage).boxed()) as Play,
+        ),
+        ("group", honest, |stage| plays::group(stage).boxed()),
+        ("by hand", honest, |stage| plays::by_hand(stage).boxed()),
+        ("patient", honest, |stage| plays::patient(stage).boxed()),
+        ("crowd", bounded, |stage| plays::crowd(stage).boxed()),
     ] {
-        let scenario = scenario(name, honest, play);
+        let scenario = scenario(name, doubles, play);
         for seed in 0..3 {
             if let Err(failure) = explore(&scenario, seed) {
                 panic!("{failure}\n{}", failure.run);

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use coordinator::cluster::NodeId;
 use coordinator::consumer::MigrationPolicy;
+use coordinator::fetch_session::Limits as FetchSessionLimits;
 use host::Secret;
 use host::tls::Identity;
 
@@ -208,6 +209,8 @@ pub struct Config {
     pub groups: GroupConfig,
     /// Transactions.
     pub transactions: TransactionConfig,
+    /// Fetch sessions; `QUEEN_KAFKA_FETCH_SESSION_SLOTS` of them.
+    pub fetch_sessions: FetchSessionLimits,
     /// `QUEEN_KAFKA_DRAIN_MS`.
     pub drain: Duration,
     /// Logging.
@@ -255,6 +258,7 @@ impl Config {
                 max_open: 1024,
                 max_timeout: Duration::from_secs(15 * 60),
             },
+            fetch_sessions: FetchSessionLimits::default(),
             drain: Duration::from_secs(2),
             log: LogConfig {
                 filter: "info".to_owned(),

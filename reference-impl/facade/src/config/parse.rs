@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use coordinator::cluster::NodeId;
 use coordinator::consumer::MigrationPolicy;
+use coordinator::fetch_session::Limits as FetchSessionLimits;
 use host::Secret;
 use tracing_subscriber::EnvFilter;
 
@@ -108,6 +109,10 @@ impl Reader<'_> {
             security: self.security(),
             groups,
             transactions: self.transactions(),
+            fetch_sessions: FetchSessionLimits {
+                slots: self.size(&var::FETCH_SESSION_SLOTS),
+                ..fallback.fetch_sessions
+            },
             drain: self.millis(&var::DRAIN_MS),
             log: self.log(),
         }

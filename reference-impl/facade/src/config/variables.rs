@@ -178,6 +178,8 @@ variables! {
         "Connections from one address (one /64 of IPv6) at once; 0 is no such bound.";
     MAX_IN_FLIGHT_BYTES = "QUEEN_KAFKA_MAX_IN_FLIGHT_BYTES", Some("536870912"), integer(16 << 20, 1 << 40), Limits, Served,
         "Bytes of requests, of answers and of what is read from Queen for them that all connections together hold. When a part of it is spent, who wants more of it waits, and connections that leave answers unread or requests half sent are closed, the latest first; small requests and answers always pass.";
+    FETCH_SESSION_SLOTS = "QUEEN_KAFKA_FETCH_SESSION_SLOTS", Some("1000"), integer(0, 1_000_000), Limits, Served,
+        "Kafka's `max.incremental.fetch.session.cache.slots`: consumers whose fetch session is kept at once. Those beyond it name all their partitions in every request.";
     WRITE_TIMEOUT_MS = "QUEEN_KAFKA_WRITE_TIMEOUT_MS", Some("30000"), integer(1_000, HOUR_MS), Limits, Served,
         "How far a client may fall behind 64 KiB/s in reading what is written to it; then its connection closes. Sooner when others wait for the memory.";
     MAX_UNAUTHENTICATED = "QUEEN_KAFKA_MAX_UNAUTHENTICATED", Some("256"), integer(1, 1_000_000), Limits, Served,

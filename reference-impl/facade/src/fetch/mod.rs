@@ -59,10 +59,10 @@ pub struct Metrics {
 }
 
 impl Fetching {
-    /// A fetch path without sessions.
-    pub fn new(registry: &Registry) -> Self {
+    /// A fetch path without sessions, and room for as many as `limits` say.
+    pub fn new(limits: Limits, registry: &Registry) -> Self {
         Self {
-            sessions: Mutex::new(FetchSessions::new(Limits::default())),
+            sessions: Mutex::new(FetchSessions::new(limits)),
             surplus: Surplus::default(),
             metrics: Metrics::new(registry),
         }

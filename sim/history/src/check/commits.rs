@@ -2,10 +2,12 @@
 //! committed.
 //!
 //! A commit whose end is unknown may land at any time after it began, so it proves nothing against
-//! another; a transaction's offsets are committed when the transaction is. OffsetCommit has no
-//! sequence: a try that its client gave up and repeated on another connection may still arrive, after
-//! the repetition and whatever was committed on top of it, and Apache Kafka takes it as this facade
-//! does. So each try but one may take the offset back to what it says, once.
+//! another; a transaction's offsets are committed when the transaction is.
+//!
+//! A commit that went out again may land once more, after it has ended: the first try, held up on a
+//! connection that its client gave up, is carried out when it arrives. Apache Kafka does the same.
+//! So a reader may be told such a commit's very offset although a higher one had landed, once for
+//! each try beyond the first; from then on, commits go forward from there.
 
 use std::collections::BTreeMap;
 
@@ -26,8 +28,25 @@ struct Commit<'h> {
     began: usize,
     /// The entry that says that it landed; `None` when nobody knows.
     landed: Option<usize>,
-    /// Tries that may land after it, not seen so far.
-    late: usize,
+    /// How often it may yet land at a time that nobody was told.
+    late: u32,
+}
+
+/// Something that a commit may have taken back, from after the first entry to before the second.
+type TakenBack = (usize, usize);
+
+/// What is judged, in the order in which it ended.
+enum Judged<'h> {
+    Commit(Key<'h>, Commit<'h>, usize),
+    Told(Operation<'h>, Key<'h>, Option<i64>, usize),
+}
+
+impl Judged<'_> {
+    const fn ended(&self) -> usize {
+        match self {
+            Self::Commit(_, _, ended) | Self::Told(_, _, _, ended) => *ended,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -35,41 +54,28 @@ struct Commits<'h> {
     of: BTreeMap<Key<'h>, Vec<Commit<'h>>>,
     /// When an administrator began to delete a group, or offsets of it.
     deletions: Vec<(&'h Name, Option<&'h [TopicPartition]>, usize)>,
-    /// When a late try was seen to have landed.
-    taken_back: BTreeMap<Key<'h>, Vec<usize>>,
+    /// Commits that were seen to have landed late.
+    landed_late: BTreeMap<Key<'h>, Vec<TakenBack>>,
 }
 
 pub(super) fn check(index: &Index<'_>, found: &mut Vec<Verdict>) {
     let mut commits = Commits::of(index);
-    // In the order in which they were told: what one of them shows explains those after it.
-    let mut told: Vec<_> = index
-        .operations()
-        .filter_map(|(_, operation)| match (operation.call, operation.ok()?) {
-            (Call::FetchOffsets { group, .. }, (ended, Reply::Offsets(offsets))) => {
-                Some((ended, operation, group, offsets))
+    let mut all = commits.judged();
+    for (_, operation) in index.operations() {
+        if let (Call::FetchOffsets { group, .. }, Some((ended, Reply::Offsets(offsets)))) =
+            (operation.call, operation.ok())
+        {
+            for (at, offset) in offsets {
+                all.push(Judged::Told(*operation, (group, at), *offset, ended));
             }
-            _ => None,
-        })
-        .collect();
-    told.sort_by_key(|(ended, ..)| *ended);
-    for (ended, operation, group, offsets) in told {
-        for (at, offset) in offsets {
-            commits.judge_told(operation, ended, (group, at), *offset, found);
         }
     }
-    for ((group, at), all) in &commits.of {
-        for commit in all.iter().filter(|commit| !commit.reset) {
-            let Some(landed) = commit.landed else {
-                continue;
-            };
-            let before = commits.standing((group, at), commit.began);
-            if let Some((ahead, ended)) = before.filter(|(ahead, _)| ahead.offset > commit.offset) {
-                let what = format!(
-                    "{} committed {} for {at} in {group}, which {} had committed up to {}",
-                    commit.who, commit.offset, ahead.who, ahead.offset
-                );
-                let proof = [ended, commit.began, landed];
-                found.push(Verdict::new(Anomaly::CommitBack, proof, what));
+    all.sort_by_key(Judged::ended);
+    for judged in all {
+        match judged {
+            Judged::Commit(key, commit, landed) => commits.judge(key, commit, landed, found),
+            Judged::Told(operation, key, told, ended) => {
+                commits.judge_told(&operation, ended, key, told, found);
             }
         }
     }
@@ -120,6 +126,15 @@ impl<'h> Commits<'h> {
         commits
     }
 
+    /// The commits that landed and didn't mean to go back.
+    fn judged(&self) -> Vec<Judged<'h>> {
+        let all = self.of.iter();
+        let all = all.flat_map(|(key, commits)| commits.iter().map(move |commit| (*key, *commit)));
+        all.filter(|(_, commit)| !commit.reset)
+            .filter_map(|(key, commit)| Some(Judged::Commit(key, commit, commit.landed?)))
+            .collect()
+    }
+
     fn add(
         &mut self,
         operation: &Operation<'h>,
@@ -132,24 +147,46 @@ impl<'h> Commits<'h> {
             End::Ok(Reply::Committed { refused }) => refused.as_slice(),
             _ => &[],
         };
+        let again = operation.attempts.saturating_sub(1);
         for (at, offset) in offsets {
-            if refused.iter().any(|(partition, _)| partition == at) {
+            let refused = refused.iter().any(|(partition, _)| partition == at);
+            let landed = landed.filter(|_| !refused);
+            if refused && again == 0 {
                 continue;
             }
+            let late = match landed {
+                Some(_) => again,
+                None if refused => again,
+                None => operation.attempts.max(1),
+            };
             self.of.entry((group, at)).or_default().push(Commit {
                 who: operation.who,
                 offset: *offset,
                 reset,
                 began: operation.began,
                 landed,
-                late: operation.tries.saturating_sub(1),
+                late,
             });
         }
     }
 
+    fn judge(&self, key: Key<'h>, commit: Commit<'h>, landed: usize, found: &mut Vec<Verdict>) {
+        let before = self.standing(key, commit.began);
+        let Some((ahead, ended)) = before.filter(|(ahead, _)| ahead.offset > commit.offset) else {
+            return;
+        };
+        let (group, at) = key;
+        let what = format!(
+            "{} committed {} for {at} in {group}, which {} had committed up to {}",
+            commit.who, commit.offset, ahead.who, ahead.offset
+        );
+        let proof = [ended, commit.began, landed];
+        found.push(Verdict::new(Anomaly::CommitBack, proof, what));
+    }
+
     /// The highest commit that had landed for sure before the entry `before`, unless something may
     /// have taken it back since. With it, the entry that says that it had landed.
-    fn standing(&self, key: Key<'_>, before: usize) -> Option<(Commit<'h>, usize)> {
+    fn standing(&self, key: Key<'h>, before: usize) -> Option<(Commit<'h>, usize)> {
         let all = self.of.get(&key)?;
         let taken_back = all
             .iter()
@@ -164,13 +201,7 @@ impl<'h> Commits<'h> {
                     })
                     .map(|(_, _, began)| (*began, usize::MAX)),
             )
-            .chain(
-                self.taken_back
-                    .get(&key)
-                    .into_iter()
-                    .flatten()
-                    .map(|seen| (*seen, *seen)),
-            );
+            .chain(self.landed_late.get(&key).into_iter().flatten().copied());
         // Whatever ended before this can't be told from what a reset undid.
         let since = taken_back
             .filter(|(began, _)| *began < before)
@@ -179,23 +210,33 @@ impl<'h> Commits<'h> {
         all.iter()
             .filter_map(|commit| Some((*commit, commit.landed?)))
             .filter(|(commit, landed)| {
-                *landed < before && since.is_none_or(|since| commit.began > since)
+                *landed < before && since.is_none_or(|since| commit.began >= since)
             })
             .max_by_key(|(commit, _)| commit.offset)
     }
 
-    /// Whether a try of a commit to `offset` that was repeated may have landed before the entry
-    /// `ended`, which shows it; it can't land again.
-    fn landed_late(&mut self, key: Key<'h>, offset: Option<i64>, ended: usize) -> bool {
-        let all = self.of.get_mut(&key).into_iter().flatten();
-        let mut tries = all.filter(|commit| {
-            commit.late > 0 && commit.began < ended && Some(commit.offset) == offset
-        });
-        let Some(commit) = tries.next() else {
+    /// A reader that was told `told` saw that a commit of it landed late, over the one `over` that
+    /// had landed by that entry. Says whether one may have.
+    fn lands_late(&mut self, key: Key<'h>, told: i64, over: usize, ended: usize) -> bool {
+        let Some(all) = self.of.get_mut(&key) else {
             return false;
         };
-        commit.late -= 1;
-        self.taken_back.entry(key).or_default().push(ended);
+        let late = all
+            .iter_mut()
+            .find(|commit| commit.offset == told && commit.late > 0 && commit.began < ended);
+        let Some(late) = late else {
+            return false;
+        };
+        late.late -= 1;
+        // From here on it is a commit like others, and the last one.
+        let landed = Commit {
+            began: ended,
+            landed: Some(ended),
+            late: 0,
+            ..*late
+        };
+        all.push(landed);
+        self.landed_late.entry(key).or_default().push((over, ended));
         true
     }
 
@@ -211,7 +252,7 @@ impl<'h> Commits<'h> {
         let said = told.map_or("none".to_owned(), |offset| offset.to_string());
         if let Some((ahead, landed)) = self.standing(key, operation.began)
             && told.is_none_or(|told| told < ahead.offset)
-            && !self.landed_late(key, told, ended)
+            && !told.is_some_and(|told| self.lands_late(key, told, landed, ended))
         {
             let what = format!(
                 "{} was told {said} for {at} in {group}, which {} had committed up to {}",
@@ -239,164 +280,4 @@ impl<'h> Commits<'h> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::testing::{Story, at};
-    use crate::call::{Admin, Call, Failure, Reply};
-    use crate::event::{Event, Op};
-
-    fn commit(offset: i64, reset: bool) -> Call {
-        Call::Commit {
-            group: "g".into(),
-            member: "m".into(),
-            generation: 1,
-            offsets: vec![(at(), offset)],
-            reset,
-        }
-    }
-
-    fn committed() -> Reply {
-        Reply::Committed {
-            refused: Vec::new(),
-        }
-    }
-
-    fn told(story: &mut Story, offset: Option<i64>) {
-        let call = Call::FetchOffsets {
-            group: "g".into(),
-            partitions: vec![at()],
-        };
-        story.done("b", call, Reply::Offsets(vec![(at(), offset)]));
-    }
-
-    fn attempt(story: &mut Story, op: Op, attempt: u32) {
-        let event = Event::Attempt {
-            op,
-            attempt,
-            producer: None,
-            sequence: None,
-        };
-        story.event("a", event);
-    }
-
-    fn story(offset: i64) -> Story {
-        let mut story = Story::acknowledged();
-        story.done("a", commit(offset, false), committed());
-        story
-    }
-
-    #[test]
-    fn commits_go_forward_unless_reset() {
-        let mut story = story(5);
-        story.done("a", commit(5, false), committed());
-        let mut reset = story.clone();
-        story.done("b", commit(4, false), committed());
-        assert_eq!(story.names(), ["commit-back"]);
-        reset.done("b", commit(4, true), committed());
-        told(&mut reset, Some(4));
-        reset.done("b", commit(4, false), committed());
-        assert!(reset.names().is_empty());
-    }
-
-    #[test]
-    fn commits_that_overlap_or_failed_or_are_unknown_prove_nothing() {
-        let mut overlap = Story::acknowledged();
-        let one = overlap.begin("a", commit(5, false));
-        let other = overlap.begin("b", commit(4, false));
-        overlap.ok(one, committed());
-        overlap.ok(other, committed());
-        assert!(overlap.names().is_empty());
-
-        let mut failed = story(3);
-        let op = failed.begin("a", commit(5, false));
-        let mut unknown = failed.clone();
-        failed.fail(op, Failure::code(22, "ILLEGAL_GENERATION"));
-        told(&mut failed, Some(3));
-        assert!(failed.names().is_empty());
-        unknown.unknown(op, Failure::here("timeout"));
-        told(&mut unknown, Some(3));
-        told(&mut unknown, Some(5));
-        assert!(unknown.names().is_empty(), "it landed late");
-    }
-
-    #[test]
-    fn what_was_committed_is_told() {
-        for wrong in [Some(4), None] {
-            let mut story = story(5);
-            story.done("a", commit(4, true), committed());
-            story.done("a", commit(5, false), committed());
-            told(&mut story, wrong);
-            assert_eq!(story.names(), ["commit-back"], "{wrong:?}");
-        }
-        let mut fine = story(5);
-        told(&mut fine, Some(5));
-        assert!(fine.names().is_empty());
-        told(&mut fine, Some(6));
-        assert_eq!(fine.names(), ["phantom-commit"]);
-    }
-
-    #[test]
-    fn a_try_that_was_repeated_lands_late_once() {
-        let mut story = Story::acknowledged();
-        let repeated = story.begin("a", commit(4, false));
-        attempt(&mut story, repeated, 1);
-        let mut once = story.clone();
-        attempt(&mut story, repeated, 2);
-        for story in [&mut story, &mut once] {
-            story.ok(repeated, committed());
-            story.done("a", commit(6, false), committed());
-            told(story, Some(4));
-        }
-        assert_eq!(once.names(), ["commit-back"], "it was sent once");
-        // The group goes on from there.
-        story.done("b", commit(5, false), committed());
-        assert!(story.names().is_empty());
-        told(&mut story, Some(4));
-        assert_eq!(
-            story.names(),
-            ["commit-back"],
-            "it was sent twice, not three times"
-        );
-    }
-
-    #[test]
-    fn deleted_offsets_are_gone() {
-        let mut story = story(5);
-        let delete = Admin::DeleteGroup { group: "g".into() };
-        story.begin("admin", Call::Admin(delete));
-        told(&mut story, None);
-        assert!(story.names().is_empty());
-    }
-
-    #[test]
-    fn a_refused_partition_is_not_committed() {
-        let mut story = story(3);
-        let refused = vec![(at(), 12)];
-        story.done("a", commit(9, false), Reply::Committed { refused });
-        told(&mut story, Some(3));
-        assert!(story.names().is_empty());
-    }
-
-    #[test]
-    fn a_transactions_offsets_are_committed_with_it() {
-        let sent = |commit: bool| {
-            let mut story = story(3);
-            let send = Call::SendOffsets {
-                transaction: 1,
-                group: "g".into(),
-                member: "m".into(),
-                generation: 1,
-                offsets: vec![(at(), 9)],
-            };
-            story.done("t", send, committed());
-            let end = Call::End {
-                transaction: 1,
-                commit,
-            };
-            story.done("t", end, Reply::Done);
-            told(&mut story, Some(3));
-            story.names()
-        };
-        assert_eq!(sent(true), ["commit-back"]);
-        assert!(sent(false).is_empty());
-    }
-}
+mod tests;

@@ -27,8 +27,8 @@ pub(crate) struct Operation<'h> {
     pub ended: Option<usize>,
     pub end: End<'h>,
     pub within_ms: Option<u64>,
-    /// How often it was sent, where the client tells.
-    pub tries: usize,
+    /// How often it went out, as far as its client tells.
+    pub attempts: u32,
 }
 
 impl<'h> Operation<'h> {
@@ -96,7 +96,7 @@ impl<'h> Index<'h> {
                     ended: None,
                     end: End::Unknown,
                     within_ms: *within_ms,
-                    tries: 0,
+                    attempts: 0,
                 };
                 if let Some(before) = self.ops.insert(*op, begun) {
                     self.wrong(
@@ -105,14 +105,14 @@ impl<'h> Index<'h> {
                     );
                 }
             }
-            Event::Attempt { op, .. } => {
-                if let Some(begun) = self.ops.get_mut(op) {
-                    begun.tries += 1;
-                }
-            }
             Event::Ok { op, reply } => self.end(at, entry, *op, End::Ok(reply)),
             Event::Fail { op, failure } => self.end(at, entry, *op, End::Fail(failure)),
             Event::Unknown { op, .. } => self.end(at, entry, *op, End::Unknown),
+            Event::Attempt { op, .. } => {
+                if let Some(begun) = self.ops.get_mut(op) {
+                    begun.attempts += 1;
+                }
+            }
             Event::Mark(Mark::Heal) => self.healed = Some(at),
             Event::Mark(Mark::ClientCrash { client }) => {
                 self.crashed.insert(client, at);

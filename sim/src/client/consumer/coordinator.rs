@@ -278,15 +278,18 @@ impl Coordinator {
         }
     }
 
-    /// One OffsetCommit. The history is its caller's, who may send it again.
+    /// One OffsetCommit. The history is its caller's, who may send it again, and hears when it goes
+    /// out.
     pub(super) async fn commit(
         &self,
         identity: &Identity,
         offsets: &BTreeMap<TopicPartition, i64>,
+        goes_out: impl FnOnce(),
     ) -> Committed {
         let answer = async {
             let connection = self.connection(Purpose::Coordinator).await?;
             let request = wire::commit_request(&self.group, identity, offsets);
+            goes_out();
             wire::commit_refusals(&connection.call(&request).await?)
         }
         .await;

@@ -22,7 +22,7 @@ use crate::client::cluster::{Cluster, TopicId};
 use crate::client::profile::{ConsumerRules, Purpose};
 use crate::client::records::records;
 use crate::client::{CallError, Connection, error_code, level, millis, name, refused, topic_name};
-use crate::history::{Call, Event, Failure, Name, TopicPartition};
+use crate::history::{Call, Event, Failure, Mark, Name, TopicPartition, coverage};
 
 /// The first version of Fetch that names topics by their ids.
 const BY_ID: i16 = 13;
@@ -39,6 +39,8 @@ enum Done {
         node: i32,
         asked: Offsets<i64>,
         session: FetchSession,
+        /// On which connection it was asked.
+        connection: Option<u64>,
         answer: Result<FetchResponse, CallError>,
     },
 }
@@ -46,6 +48,8 @@ enum Done {
 pub(super) struct FetchTask {
     shared: Arc<Shared>,
     sessions: BTreeMap<i32, FetchSession>,
+    /// The connection of each broker's last good answer.
+    heard_on: BTreeMap<i32, u64>,
     fetching: BTreeSet<i32>,
     refreshing: bool,
     committed: bool,
@@ -59,6 +63,7 @@ impl FetchTask {
         Self {
             shared,
             sessions: BTreeMap::new(),
+            heard_on: BTreeMap::new(),
             fetching: BTreeSet::new(),
             refreshing: false,
             committed: false,
@@ -221,9 +226,11 @@ impl FetchTask {
                 node,
                 asked,
                 session,
+                connection,
                 answer,
             } => {
                 self.fetching.remove(&node);
+                self.watch_eviction(node, connection, &answer);
                 self.fetched(node, asked, session, answer);
             }
         }
@@ -282,6 +289,29 @@ impl FetchTask {
         }
         self.sessions.insert(node, session);
         self.shared.ring();
+    }
+
+    /// A broker that forgot a session on the very connection on which it served it has evicted it:
+    /// one that started anew would have closed the connection.
+    fn watch_eviction(
+        &mut self,
+        node: i32,
+        connection: Option<u64>,
+        answer: &Result<FetchResponse, CallError>,
+    ) {
+        let Ok(response) = answer else {
+            return;
+        };
+        let evicted = ErrorCode::FetchSessionIdNotFound.code();
+        let before = match (response.error_code, connection) {
+            (0, Some(connection)) => self.heard_on.insert(node, connection),
+            _ => self.heard_on.get(&node).copied(),
+        };
+        if response.error_code == evicted && before.is_some() && before == connection {
+            let name = coverage::FETCH_SESSION_EVICTED.into();
+            let met = Event::Mark(Mark::Situation { name });
+            self.shared.client.record(met);
+        }
     }
 
     fn rest(&self, at: &TopicPartition) {
@@ -362,14 +392,18 @@ async fn fetch(
 ) -> Done {
     let asked = wanted.iter().map(|(at, want)| (at.clone(), want.offset));
     let asked = asked.collect();
-    let answer = match shared.cluster.connection(node, Purpose::Fetch).await {
-        Ok(connection) => ask(&shared, &connection, &wanted, &mut session).await,
-        Err(error) => Err(error),
+    let (connection, answer) = match shared.cluster.connection(node, Purpose::Fetch).await {
+        Ok(connection) => {
+            let answer = ask(&shared, &connection, &wanted, &mut session).await;
+            (Some(connection.number()), answer)
+        }
+        Err(error) => (None, Err(error)),
     };
     Done::Fetched {
         node,
         asked,
         session,
+        connection,
         answer,
     }
 }
@@ -392,8 +426,7 @@ async fn ask(
     };
     let unnamed = wanted.keys().any(|at| id(&at.topic).is_nil());
     let ceiling = if unnamed { BY_ID - 1 } else { i16::MAX };
-    let request =
-        request(&rules, plan, id).with_isolation_level(level(shared.settings.isolation));
+    let request = request(&rules, plan, id).with_isolation_level(level(shared.settings.isolation));
     let timeout = shared
         .client
         .profile

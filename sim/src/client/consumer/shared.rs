@@ -225,10 +225,13 @@ impl Shared {
         let recorder = &self.client.recorder;
         let operation = recorder.begin(&self.client.id, call, Some(within_ms));
         let mut doubtful = false;
-        let mut tries = 0;
+        let (mut tries, mut sent) = (0, 0);
         loop {
-            operation.attempt(tries + 1, None);
-            let answer = coordinator.commit(&identity, &offsets).await;
+            let goes_out = || {
+                sent += 1;
+                operation.attempt(sent, None);
+            };
+            let answer = coordinator.commit(&identity, &offsets, goes_out).await;
             if matches!(&answer, Ok(refusals) if refusals.is_empty()) {
                 operation.ok(Reply::Committed {
                     refused: Vec::new(),

@@ -7,9 +7,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use facade::config::{Config, Variables};
+use facade::config::{Config, HostPort, Variables};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::pipe::pipe;
@@ -21,6 +22,9 @@ use sim::trace::Node;
 use sim::world::{Doubles, KAFKA_PORT, Program, QUEEN_PORT};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
+
+/// The port of a facade's metrics.
+pub const METRICS_PORT: u16 = 9464;
 
 /// A request, whole.
 #[derive(Clone, Debug)]
@@ -137,6 +141,53 @@ pub fn door(lie: fn(&Host) -> Box<dyn Lie>) -> Doubles {
 /// A facade whose pushes reach the storage under identities that never repeat, as if it kept none.
 pub fn forgetful_storage() -> Doubles {
     double(|_| Box::new(Honest), true)
+}
+
+/// A facade of `in_flight_bytes` that serves its metrics.
+pub fn bounded(in_flight_bytes: usize) -> Doubles {
+    alone(move |config| {
+        config.http = Some(HostPort::new("0.0.0.0", METRICS_PORT));
+        config.listener.max_in_flight_bytes = in_flight_bytes;
+    })
+}
+
+/// A facade's process that ends by itself after a while.
+pub fn short_lived() -> Doubles {
+    let program: Program = Rc::new(|_| {
+        async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            Err("a fault that nobody caught".into())
+        }
+        .boxed_local()
+    });
+    Doubles {
+        facade: Some(program),
+        ..Doubles::default()
+    }
+}
+
+/// The shipped facade, configured as no operator can.
+fn alone(configure: impl Fn(&mut Config) + 'static) -> Doubles {
+    let configure = Rc::new(configure);
+    let program: Program = Rc::new(move |host: Host| {
+        let configure = Rc::clone(&configure);
+        async move {
+            let upstream = Remote {
+                net: Arc::clone(&host.net),
+                host: Node::Queen.name().to_owned(),
+                port: QUEEN_PORT,
+            };
+            let mut config = Config::from_variables(&variables())?;
+            configure(&mut config);
+            let _facade = facade::boot::start(config, host, Arc::new(upstream)).await?;
+            std::future::pending().await
+        }
+        .boxed_local()
+    });
+    Doubles {
+        facade: Some(program),
+        ..Doubles::default()
+    }
 }
 
 fn double(lie: fn(&Host) -> Box<dyn Lie>, retag: bool) -> Doubles {
@@ -428,6 +479,13 @@ impl Batch {
             let time = (&self.0[at..at + 8]).get_i64() + 1;
             self.0[at..at + 8].copy_from_slice(&time.to_be_bytes());
         }
+        self
+    }
+
+    /// The batch at another offset.
+    pub fn at(mut self, offset: impl FnOnce(i64) -> i64) -> Self {
+        let moved = offset((&self.0[..8]).get_i64());
+        self.0[..8].copy_from_slice(&moved.to_be_bytes());
         self
     }
 

@@ -14,6 +14,7 @@ use kafka_protocol::records::{
 use kafka_wire::ApiKey;
 
 use super::door::{Ask, Batch, Course, Lie, joined};
+use super::plays::BY_HAND;
 
 /// INVALID_RECORD, which no retry heals.
 const INVALID_RECORD: i16 = 87;
@@ -249,6 +250,53 @@ fn fetched_by_follower(change: impl Fn(Bytes) -> Bytes + Send + 'static) -> Box<
                 }
             }
         })
+    })
+}
+
+/// The follower is shown its last batch once more, far behind the log's end.
+pub fn shows_a_ghost() -> Box<dyn Lie> {
+    fetched_by_follower(|records| {
+        let mut shown = BytesMut::from(&records[..]);
+        if let Some(last) = Batch::all(records).pop() {
+            shown.extend_from_slice(&last.at(|offset| offset + 1_000_000).sealed());
+        }
+        shown.freeze()
+    })
+}
+
+/// Every batch is told to be before the last one.
+pub fn counts_down() -> Box<dyn Lie> {
+    of_answer(ApiKey::PRODUCE, |ask, frame, count| {
+        ask.answer_with(&frame, |response: &mut ProduceResponse| {
+            for topic in &mut response.responses {
+                for partition in &mut topic.partition_responses {
+                    partition.base_offset = 1_000_000 - i64::try_from(count).expect("small") * 10;
+                }
+            }
+        })
+    })
+}
+
+/// Of two requests that `by-hand` sends together, each gets the answer of the other.
+pub fn swaps_answers() -> Box<dyn Lie> {
+    of_answer(ApiKey::API_VERSIONS, |ask, frame, _| {
+        if ask.client != BY_HAND {
+            return frame;
+        }
+        let other = (ask.correlation ^ 1).to_be_bytes();
+        let mut frame = frame.to_vec();
+        frame[..4].copy_from_slice(&other);
+        frame.into()
+    })
+}
+
+pub fn ignores_heartbeats() -> Box<dyn Lie> {
+    of_ask(ApiKey::HEARTBEAT, |_, _| Course::default())
+}
+
+pub fn refuses_everything() -> Box<dyn Lie> {
+    of_ask(ApiKey::PRODUCE, |ask, _| {
+        Course::answer(produced(ask, INVALID_RECORD))
     })
 }
 
