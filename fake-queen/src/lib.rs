@@ -6,6 +6,7 @@
 //! "Contract section N" in the comments of this crate is section N of docs/queen-contract.md.
 
 pub mod auth;
+mod bucket;
 pub mod conformance;
 pub mod console;
 pub mod engine;
@@ -16,6 +17,7 @@ pub mod json;
 mod node;
 pub mod options;
 pub mod percent;
+pub mod proxy;
 pub mod queen;
 pub mod routes;
 pub mod store;

@@ -1,16 +1,21 @@
 //! `fake-queen serve`: a small Queen on its own, durable in a directory.
+//! `fake-queen proxy`: the proxy of a cell before a Queen.
 //! `fake-queen conformance`: whether a Queen, this one or a real broker, keeps the contract.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use fake_queen::auth::Key;
 use fake_queen::conformance::{self, Target};
+use fake_queen::ids::TenantId;
+use fake_queen::proxy::{self, Cell, CellFile, Proxy};
 use fake_queen::{KvRates, Options, Queen, Storage};
 use host::Secret;
 use tokio::signal::unix::{SignalKind, signal};
+use uuid::Uuid;
 
 #[derive(Parser)]
 #[command(version, about)]
@@ -26,6 +31,8 @@ enum Command {
     /// Check whether the Queen at an address keeps the contract. Exits with 1 when a check fails,
     /// with 2 when the address is none.
     Conformance(Conformance),
+    /// Serve a cell's proxy before a Queen until SIGTERM or SIGINT; SIGHUP reads the cell again.
+    Proxy(ProxyArguments),
 }
 
 #[derive(clap::Args)]
@@ -36,6 +43,39 @@ struct Conformance {
     /// Bearer token of the admin level; the checks delete the queues they made.
     #[arg(long, env = "QUEEN_TOKEN", hide_env_values = true)]
     token: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct ProxyArguments {
+    /// The cell: clusters, plans and API keys, as JSON.
+    #[arg(long)]
+    cell: PathBuf,
+    /// The Queen behind it: `http://host[:port][/prefix]`. It is to read the tenant of each call.
+    #[arg(long, env = "QUEEN_URL")]
+    queen: String,
+    /// The cell's own token there.
+    #[arg(long, env = "QUEEN_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+    /// Where to listen.
+    #[arg(long, default_value = "127.0.0.1:6711")]
+    addr: SocketAddr,
+    /// Hosts whose cluster the key tells, beside those of the cell.
+    #[arg(long, env = "QUEEN_PROXY_SHARED_HOSTS", value_delimiter = ',')]
+    shared_hosts: Vec<String>,
+    /// Refuse what is over a rate or a quota; without it that is only logged.
+    #[arg(long, env = "QUEEN_PROXY_ENFORCE", default_value_t = false, num_args = 0..=1,
+        require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set)]
+    enforce: bool,
+    /// Largest request body.
+    #[arg(long, env = "QUEEN_PROXY_MAX_BODY_BYTES", default_value_t = proxy::Options::default().max_body_bytes)]
+    max_body_bytes: usize,
+    /// How long the Queen may take to answer.
+    #[arg(
+        long,
+        env = "QUEEN_PROXY_UPSTREAM_TIMEOUT_MS",
+        default_value_t = 35_000
+    )]
+    upstream_timeout_ms: u64,
 }
 
 #[derive(clap::Args)]
@@ -55,6 +95,13 @@ struct Serve {
     /// Calls need a JSON web token signed (HS256, HS384 or HS512) with the secret in this file.
     #[arg(long)]
     jwt_secret_file: Option<PathBuf>,
+    /// Read the tenant of each call from `x-queen-tenant`, as behind a proxy.
+    #[arg(long, env = "QUEEN_TENANCY_HEADER", default_value_t = false, num_args = 0..=1,
+        require_equals = true, default_missing_value = "true", action = clap::ArgAction::Set)]
+    tenancy_header: bool,
+    /// Tenants that may write KV rows. A Queen that reads the tenant refuses them to all others.
+    #[arg(long, value_delimiter = ',')]
+    kv_grant: Vec<Uuid>,
     /// KV read calls per second.
     #[arg(long, env = "QUEEN_KV_READ_RATE", default_value_t = KvRates::default().reads_per_second)]
     kv_read_rate: u32,
@@ -81,8 +128,13 @@ async fn main() -> ExitCode {
     let serve = match Arguments::parse().command {
         Command::Serve(serve) => serve,
         Command::Conformance(asked) => return check(asked).await,
+        Command::Proxy(asked) => return ended(serve_proxy(asked).await),
     };
-    match run(serve).await {
+    ended(run(serve).await)
+}
+
+fn ended(result: Result<(), Box<dyn std::error::Error>>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(error = %error, "fake-queen can't run");
@@ -108,9 +160,14 @@ async fn run(serve: Serve) -> Result<(), Box<dyn std::error::Error>> {
         }),
         faults_route: serve.faults,
         fetch_offsets: serve.fetch_offsets,
+        tenancy_header: serve.tenancy_header,
+        kv_require_grant: serve.tenancy_header,
         ..Options::default()
     };
     let queen = Queen::start(host.clone(), options).await?;
+    for tenant in serve.kv_grant {
+        queen.grant_kv(TenantId(tenant), true);
+    }
     let listener = host.net.bind(serve.addr).await?;
     // For whoever started this with port 0.
     println!("listening on {}", listener.local_addr());
@@ -121,6 +178,55 @@ async fn run(serve: Serve) -> Result<(), Box<dyn std::error::Error>> {
     }
     tracing::info!("stopping");
     queen.stop().await;
+    Ok(())
+}
+
+async fn serve_proxy(asked: ProxyArguments) -> Result<(), Box<dyn std::error::Error>> {
+    let host = host::os::host();
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut hung_up = signal(SignalKind::hangup())?;
+    let target =
+        Target::of_url(&host, &asked.queen).map_err(|error| format!("--queen: {error}"))?;
+    let cell = Cell::new(host.clone());
+    for shared in asked.shared_hosts.iter().filter(|name| !name.is_empty()) {
+        cell.share_host(shared);
+    }
+    read_cell(&asked.cell, &cell)?;
+    let options = proxy::Options {
+        enforce: asked.enforce,
+        max_body_bytes: asked.max_body_bytes,
+        upstream_timeout: Duration::from_millis(asked.upstream_timeout_ms),
+        upstream_authority: target.authority.parse()?,
+        upstream_base_path: target.prefix,
+        upstream_token: asked.token.map(Secret::new),
+        ..proxy::Options::default()
+    };
+    let proxy = Proxy::new(host.clone(), cell.clone(), target.connect, options)?;
+    let listener = host.net.bind(asked.addr).await?;
+    // For whoever started this with port 0.
+    println!("listening on {}", listener.local_addr());
+    proxy.serve(listener);
+    loop {
+        tokio::select! {
+            _ = terminated.recv() => break,
+            _ = interrupted.recv() => break,
+            _ = hung_up.recv() => match read_cell(&asked.cell, &cell) {
+                Ok(()) => tracing::info!("the cell was read again"),
+                Err(error) => tracing::error!(%error, "the cell stays as it was"),
+            }
+        }
+    }
+    tracing::info!("stopping");
+    proxy.stop().await;
+    Ok(())
+}
+
+fn read_cell(path: &std::path::Path, cell: &Cell) -> Result<(), Box<dyn std::error::Error>> {
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = std::fs::read(path).map_err(|error| named(&error))?;
+    let file = CellFile::parse(&text).map_err(|error| named(&error))?;
+    file.apply(cell)?;
     Ok(())
 }
 

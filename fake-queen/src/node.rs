@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use host::Host;
-use tokio::sync::Semaphore;
 
 use crate::engine::{Engine, Settings};
 use crate::faults::Faults;
+use crate::http::body::Intake;
 use crate::options::{Options, Storage};
 use crate::routes::admission::Admission;
 use crate::store::{Store, StoreError};
@@ -22,12 +22,9 @@ pub struct Node {
     pub admission: Admission,
     /// Where the data lives, for people.
     pub storage: String,
-    /// Bytes of request bodies that may still be taken in, in units of [`BODY_UNIT`].
-    pub body_budget: Semaphore,
+    /// Room for request bodies.
+    pub intake: Intake,
 }
-
-/// Bytes per permit of the body budget.
-pub const BODY_UNIT: usize = 1024;
 
 impl Node {
     pub async fn start(host: Host, mut options: Options) -> Result<Arc<Self>, StoreError> {
@@ -58,7 +55,7 @@ impl Node {
         let engine = Engine::start(host.clone(), store, settings).await?;
         Ok(Arc::new(Self {
             admission: Admission::new(options.kv_rates, options.kv_require_grant),
-            body_budget: Semaphore::new(options.max_inflight_body_bytes / BODY_UNIT),
+            intake: Intake::new(options.max_body_bytes, options.max_inflight_body_bytes),
             host,
             engine,
             storage: place,

@@ -1,15 +1,15 @@
 //! A running Queen: starts the engine, serves listeners, stops. Owns the tasks of its connections.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use futures::FutureExt;
 use host::service::InProcess;
 use host::{Host, Listener};
-use tokio::task::JoinHandle;
 
 use crate::PIPE_BYTES;
 use crate::faults::Faults;
-use crate::http::server;
+use crate::http::server::Serving;
+use crate::ids::TenantId;
 use crate::node::Node;
 use crate::options::Options;
 use crate::store::StoreError;
@@ -18,7 +18,7 @@ use crate::store::StoreError;
 #[derive(Clone, Debug)]
 pub struct Queen {
     node: Arc<Node>,
-    serving: Arc<Mutex<Vec<JoinHandle<()>>>>,
+    serving: Serving,
 }
 
 impl Queen {
@@ -29,17 +29,19 @@ impl Queen {
     pub async fn start(host: Host, options: Options) -> Result<Self, StoreError> {
         Ok(Self {
             node: Node::start(host, options).await?,
-            serving: Arc::default(),
+            serving: Serving::default(),
         })
     }
 
     /// Answers connections of `listener` until [`Queen::stop`].
     pub fn serve(&self, listener: Box<dyn Listener>) {
-        let task = tokio::spawn(server::accept(Arc::clone(&self.node), listener));
-        self.serving
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(task);
+        self.serving.serve(Arc::clone(&self.node), listener);
+    }
+
+    /// Gives or takes a tenant's grant to write KV rows, which it needs where
+    /// [`Options::kv_require_grant`] is on.
+    pub fn grant_kv(&self, tenant: TenantId, granted: bool) {
+        self.node.admission.set_granted(tenant, granted);
     }
 
     /// The handle that injects faults.
@@ -61,12 +63,7 @@ impl Queen {
     /// and what was acknowledged is durable when this ends.
     pub async fn stop(&self) {
         self.node.engine.begin_stop();
-        let serving =
-            std::mem::take(&mut *self.serving.lock().unwrap_or_else(PoisonError::into_inner));
-        for task in serving {
-            // A panic was reported where it happened.
-            let _ = task.await;
-        }
+        self.serving.ended().await;
         self.node.engine.stop().await;
     }
 }

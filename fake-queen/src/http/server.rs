@@ -1,18 +1,19 @@
 //! Accepting and serving connections over any `host::Listener`.
 
+use std::error::Error;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use host::{BoxStream, Listener};
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use super::reply::Reply;
 use crate::node::Node;
@@ -29,8 +30,50 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How long requests in flight have to be answered once the Queen stops.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Serves `listener` until the Queen stops and its connections ended.
-pub async fn accept(node: Arc<Node>, mut listener: Box<dyn Listener>) {
+/// Who answers the requests of a listener: a Queen, or the proxy before one.
+pub trait Site: Send + Sync + 'static {
+    /// Of its answers.
+    type Body: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send;
+
+    /// Ends when nobody is to be served any more.
+    fn stopping(&self) -> impl Future<Output = ()> + Send;
+
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// The connection is to be cut.
+    fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Result<Response<Self::Body>, HangUp>> + Send;
+}
+
+/// The listeners that a site is served on. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct Serving(Arc<Mutex<Vec<JoinHandle<()>>>>);
+
+impl Serving {
+    /// Answers connections of `listener` until the site stops.
+    pub fn serve<S: Site>(&self, site: Arc<S>, listener: Box<dyn Listener>) {
+        let task = tokio::spawn(accept(site, listener));
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(task);
+    }
+
+    /// Waits until no listener is left of those served before.
+    pub async fn ended(&self) {
+        let serving = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for task in serving {
+            // A panic was reported where it happened.
+            let _ = task.await;
+        }
+    }
+}
+
+/// Serves `listener` until the site stops and its connections ended.
+async fn accept<S: Site>(site: Arc<S>, mut listener: Box<dyn Listener>) {
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = JoinSet::new();
     loop {
@@ -40,13 +83,13 @@ pub async fn accept(node: Arc<Node>, mut listener: Box<dyn Listener>) {
         };
         tokio::select! {
             biased;
-            () = node.engine.shared.stopping() => break,
+            () = site.stopping() => break,
             Some(_) = connections.join_next() => {}
             (slot, accepted) = next => match accepted {
                 Ok(stream) => {
-                    let node = Arc::clone(&node);
+                    let site = Arc::clone(&site);
                     connections.spawn(async move {
-                        serve(node, stream).await;
+                        serve(site, stream).await;
                         drop(slot);
                     });
                 }
@@ -64,8 +107,8 @@ pub async fn accept(node: Arc<Node>, mut listener: Box<dyn Listener>) {
     }
 }
 
-async fn serve(node: Arc<Node>, stream: BoxStream) {
-    let service = service_fn(|request| answer(Arc::clone(&node), request));
+async fn serve<S: Site>(site: Arc<S>, stream: BoxStream) {
+    let service = service_fn(|request| Arc::clone(&site).answer(request));
     let mut http = hyper::server::conn::http1::Builder::new();
     http.auto_date_header(false)
         .timer(TokioTimer::new())
@@ -74,7 +117,7 @@ async fn serve(node: Arc<Node>, stream: BoxStream) {
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
-        () = node.engine.shared.stopping() => {
+        () = site.stopping() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -89,11 +132,19 @@ async fn serve(node: Arc<Node>, stream: BoxStream) {
 #[error("cut by an injected fault")]
 pub struct HangUp;
 
-async fn answer(
-    node: Arc<Node>,
-    request: Request<Incoming>,
-) -> Result<Response<Full<Bytes>>, HangUp> {
-    routes::answer(&node, request)
-        .await
-        .map(Reply::into_response)
+impl Site for Node {
+    type Body = Full<Bytes>;
+
+    fn stopping(&self) -> impl Future<Output = ()> + Send {
+        self.engine.shared.stopping()
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+    ) -> Result<Response<Self::Body>, HangUp> {
+        routes::answer(&self, request)
+            .await
+            .map(Reply::into_response)
+    }
 }

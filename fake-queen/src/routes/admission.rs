@@ -1,12 +1,11 @@
 //! Who may call the KV store now: kill switch, grant, rate (contract sections 7.6, 7.7).
 //! Token buckets per tenant and one for all, refilled by the monotonic clock.
 
+use host::Monotonic;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use host::Monotonic;
-
+use crate::bucket::Bucket;
 use crate::http::error::ApiError;
 use crate::ids::TenantId;
 use crate::options::KvRates;
@@ -34,12 +33,6 @@ struct Gate {
     granted: BTreeSet<TenantId>,
     cell: Option<Bucket>,
     tenants: BTreeMap<TenantId, (Bucket, Bucket)>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    tokens: f64,
-    filled_at: Monotonic,
 }
 
 impl Admission {
@@ -107,8 +100,9 @@ impl Admission {
             Kind::Write => (write, rates.writes_per_second, rates.write_burst),
         };
         let filled = bucket.filled(f64::from(rate), f64::from(burst), now);
-        *bucket = filled.take(f64::from(rate))?;
-        gate.cell = Some(cell.take(cell_rate)?);
+        let limited = |retry_after_s| ApiError::RateLimited { retry_after_s };
+        *bucket = filled.take(1.0, f64::from(rate)).map_err(limited)?;
+        gate.cell = Some(cell.take(1.0, cell_rate).map_err(limited)?);
         Ok(())
     }
 
@@ -118,39 +112,10 @@ impl Admission {
     }
 }
 
-impl Bucket {
-    fn full(burst: f64, now: Monotonic) -> Self {
-        Self {
-            tokens: burst,
-            filled_at: now,
-        }
-    }
-
-    fn filled(self, rate: f64, burst: f64, now: Monotonic) -> Self {
-        let since: Duration = now - self.filled_at;
-        Self {
-            tokens: (self.tokens + since.as_secs_f64() * rate).min(burst),
-            filled_at: now,
-        }
-    }
-
-    fn take(self, rate: f64) -> Result<Self, ApiError> {
-        if self.tokens < 1.0 {
-            let seconds = ((1.0 - self.tokens) / rate.max(f64::MIN_POSITIVE)).ceil();
-            return Err(ApiError::RateLimited {
-                // Between one second and a minute.
-                retry_after_s: seconds.clamp(1.0, 60.0) as u64,
-            });
-        }
-        Ok(Self {
-            tokens: self.tokens - 1.0,
-            ..self
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn at(ms: u64) -> Monotonic {

@@ -38,7 +38,6 @@ use uuid::Uuid;
 use crate::auth;
 use crate::console;
 use crate::faults::{Injected, RetryAfter};
-use crate::http::body;
 use crate::http::error::ApiError;
 use crate::http::reply::Reply;
 use crate::http::server::HangUp;
@@ -88,7 +87,7 @@ impl Call<'_> {
 pub async fn answer(node: &Arc<Node>, request: Request<Incoming>) -> Result<Reply, HangUp> {
     let (head, incoming) = request.into_parts();
     let target = Target::of(&head.method, head.uri.path());
-    let (body, _held) = match body::read(node, incoming).await {
+    let (body, _held) = match node.intake.read(incoming).await {
         Ok(read) => read,
         Err(error) => return Ok(error.into_reply()),
     };

@@ -42,8 +42,10 @@ impl Connection {
     ) -> Option<Answer> {
         let mut request = Request::builder()
             .method(method.parse::<Method>().unwrap())
-            .uri(path)
-            .header("host", "queen");
+            .uri(path);
+        if !headers.iter().any(|(name, _)| *name == "host") {
+            request = request.header("host", "queen");
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

@@ -14,6 +14,7 @@ mod groups;
 mod kv;
 mod model;
 mod native;
+mod proxy;
 mod push;
 mod python;
 mod queues;

@@ -1,0 +1,113 @@
+//! A cell as a file describes it: clusters, plans, keys. JSON.
+
+use host::Secret;
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::cell::{self, Cell, Slug, Unknown};
+use super::keys::{KeyId, Scope, Scopes};
+use super::plan::Plan;
+use crate::ids::TenantId;
+
+/// What a cell holds.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CellFile {
+    #[serde(default)]
+    shared_hosts: Vec<String>,
+    clusters: Vec<ClusterRow>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ClusterRow {
+    slug: String,
+    tenant: Uuid,
+    #[serde(default)]
+    plan: Plan,
+    #[serde(default)]
+    frozen: bool,
+    #[serde(default)]
+    keys: Vec<KeyRow>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyRow {
+    id: KeyId,
+    key: String,
+    scopes: Vec<Scope>,
+    #[serde(default)]
+    expires_at_ms: Option<i64>,
+}
+
+impl std::fmt::Debug for KeyRow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("KeyRow")
+            .field("id", &self.id)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The file isn't a cell.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// Not read as JSON of that shape. The text names the place, not what stands there.
+    #[error("not a cell, at line {line}, column {column}")]
+    Shape {
+        /// From 1.
+        line: usize,
+        /// From 1.
+        column: usize,
+    },
+    /// Two keys have one id, or one secret would be two keys'.
+    #[error("key {0} is there twice")]
+    Twice(String),
+}
+
+impl CellFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn parse(text: &[u8]) -> Result<Self, FileError> {
+        let file: Self = serde_json::from_slice(text).map_err(|error| FileError::Shape {
+            line: error.line(),
+            column: error.column(),
+        })?;
+        let mut seen = std::collections::BTreeSet::new();
+        let mut secrets = std::collections::BTreeSet::new();
+        for row in file.clusters.iter().flat_map(|cluster| &cluster.keys) {
+            if !seen.insert(&row.id) || !secrets.insert(&row.key) {
+                return Err(FileError::Twice(row.id.0.clone()));
+            }
+        }
+        Ok(file)
+    }
+
+    /// Makes `cell` what the file says: keys that it doesn't name are revoked, clusters stay with
+    /// their counts.
+    ///
+    /// # Errors
+    /// None in a file that was parsed.
+    pub fn apply(self, cell: &Cell) -> Result<(), Unknown> {
+        for host in &self.shared_hosts {
+            cell.share_host(host);
+        }
+        let mut keys = Vec::new();
+        for cluster in self.clusters {
+            let slug = Slug::from(cluster.slug.as_str());
+            cell.add_cluster(slug.clone(), TenantId(cluster.tenant), cluster.plan);
+            cell.freeze(slug.clone(), cluster.frozen)?;
+            keys.extend(cluster.keys.into_iter().map(|row| cell::KeyRow {
+                id: row.id,
+                cluster: slug.clone(),
+                scopes: Scopes::of(&row.scopes),
+                expires_ms: row.expires_at_ms,
+                secret: Secret::new(row.key),
+            }));
+        }
+        cell.replace_keys(keys)
+    }
+}
