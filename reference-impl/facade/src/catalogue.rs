@@ -31,6 +31,9 @@ pub use list::{RecordState, Topic, TopicList};
 
 /// How long a list serves: a queue made by others becomes visible within this time.
 pub const LIST_AGE: Duration = Duration::from_secs(3);
+/// How long a list that lacks a topic serves whoever asks for that topic, in a cluster: another node
+/// may have made it a moment ago.
+const ABSENCE_AGE: Duration = Duration::from_millis(100);
 /// How long a caller that could be served from an older list waits for a newer one.
 const REFRESH_PATIENCE: Duration = Duration::from_secs(1);
 /// Topics that one request may create without asking.
@@ -49,6 +52,7 @@ struct Inner {
     client: Arc<Client>,
     clock: Arc<dyn Clock>,
     default_partitions: i32,
+    absence_age: Duration,
     scopes: Mutex<IndexMap<Scope, Arc<State>>>,
     metrics: Metrics,
 }
@@ -138,6 +142,11 @@ impl View {
         self.judge(self.topics.get_by_id(id))
     }
 
+    /// Whether one of `names` is no topic here, and might be one.
+    pub fn lacks<'n>(&self, mut names: impl Iterator<Item = &'n str>) -> bool {
+        names.any(|name| matches!(self.lookup(name), Lookup::Absent))
+    }
+
     fn judge(&self, topic: Option<&Arc<Topic>>) -> Lookup {
         match (topic, &self.trouble) {
             (Some(topic), _) if topic.record == RecordState::Unread => Lookup::Later,
@@ -149,11 +158,13 @@ impl View {
 }
 
 impl Catalogue {
-    /// An empty cache over `client`. Topics that declare no width get `default_partitions`.
+    /// An empty cache over `client`. Topics that declare no width get `default_partitions`. In a
+    /// cluster, other nodes create topics too.
     pub fn new(
         host: &Host,
         client: Arc<Client>,
         default_partitions: i32,
+        in_cluster: bool,
         registry: &Registry,
     ) -> Self {
         Self {
@@ -161,6 +172,7 @@ impl Catalogue {
                 client,
                 clock: host.clock.clone(),
                 default_partitions,
+                absence_age: if in_cluster { ABSENCE_AGE } else { LIST_AGE },
                 scopes: Mutex::default(),
                 metrics: Metrics::new(registry),
             }),
@@ -169,13 +181,34 @@ impl Catalogue {
 
     /// The topics that `scope` has, at most [`LIST_AGE`] old when Queen answers.
     pub async fn view(&self, scope: &Scope, credential: &Credential) -> View {
+        self.view_within(scope, credential, LIST_AGE).await
+    }
+
+    /// As [`Catalogue::view`], for a request about topics that the list must not `lack` by its age
+    /// alone.
+    pub async fn view_for(
+        &self,
+        scope: &Scope,
+        credential: &Credential,
+        lacks: impl Fn(&View) -> bool,
+    ) -> View {
+        let view = self.view(scope, credential).await;
+        if self.inner.absence_age < LIST_AGE && lacks(&view) {
+            return self
+                .view_within(scope, credential, self.inner.absence_age)
+                .await;
+        }
+        view
+    }
+
+    async fn view_within(&self, scope: &Scope, credential: &Credential, age: Duration) -> View {
         let state = self.inner.state(scope);
         let now = self.inner.clock.monotonic();
         let (older, refresh) = {
             let mut current = state.lock();
             if current
                 .read_at
-                .is_some_and(|at| now.saturating_since(at) < LIST_AGE)
+                .is_some_and(|at| now.saturating_since(at) < age)
             {
                 return View {
                     topics: current.list.clone(),

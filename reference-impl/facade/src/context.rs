@@ -105,6 +105,7 @@ impl Node {
             &parts.host,
             queen.clone(),
             parts.config.default_partitions.get(),
+            parts.config.node.is_some(),
             &parts.metrics.registry,
         );
         let cluster = parts.config.node.as_ref().map(|node| {

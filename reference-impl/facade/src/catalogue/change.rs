@@ -54,7 +54,8 @@ impl Catalogue {
         names: &[&str],
         create: bool,
     ) -> (View, Vec<Lookup>) {
-        let view = self.view(scope, credential).await;
+        let lacks = |view: &View| view.lacks(names.iter().copied());
+        let view = self.view_for(scope, credential, lacks).await;
         let mut lookups: Vec<Lookup> = names.iter().map(|name| view.lookup(name)).collect();
         if !create {
             return (view, lookups);

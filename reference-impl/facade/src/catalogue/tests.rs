@@ -38,7 +38,7 @@ async fn a_refusal_of_one_credential_does_not_spoil_the_others_reading() {
         port: server.address().port(),
     };
     let client = Client::new(&host, Arc::new(connector), "queen").expect("a legal authority");
-    let catalogue = Catalogue::new(&host, Arc::new(client), 4, &Registry::default());
+    let catalogue = Catalogue::new(&host, Arc::new(client), 4, false, &Registry::default());
     let scope = Scope::new("tenant");
     let (bad, good) = (bearer("bad"), bearer("good"));
     let (refused, read) = tokio::join!(catalogue.view(&scope, &bad), catalogue.view(&scope, &good));

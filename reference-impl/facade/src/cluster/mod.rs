@@ -124,6 +124,11 @@ impl Cluster {
         View::new(self.0.me.clone(), Some(nodes))
     }
 
+    /// The ids of the live nodes in the newest view of the registry.
+    pub fn live(&self) -> Vec<NodeId> {
+        self.0.membership().nodes().keys().copied().collect()
+    }
+
     /// Who owns `item`, for a request that must meet its owner.
     pub fn ownership(&self, item: Item<'_>) -> Ownership {
         let now = self.0.clock.monotonic();

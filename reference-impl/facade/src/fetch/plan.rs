@@ -105,6 +105,21 @@ pub struct Request<'r> {
     pub codecs: &'r TopicCodecs,
 }
 
+/// Whether `view` lacks a topic of `partitions`.
+pub fn lacks(view: &View, partitions: &[ContextPartition<TopicKey>]) -> bool {
+    partitions
+        .iter()
+        .map(|partition| &partition.partition.topic)
+        .any(|topic| matches!(look(view, topic), Lookup::Absent))
+}
+
+fn look(view: &View, topic: &TopicKey) -> Lookup {
+    match topic {
+        TopicKey::Name(name) => view.lookup(name),
+        TopicKey::Id(id) => view.lookup_id(*id),
+    }
+}
+
 impl Request<'_> {
     /// Plans `partitions` in their order.
     pub fn plan(&self, partitions: &[ContextPartition<TopicKey>]) -> Vec<Planned> {
@@ -123,10 +138,7 @@ impl Request<'_> {
     }
 
     fn find(&self, key: &TopicKey) -> Found {
-        let lookup = match key {
-            TopicKey::Name(name) => self.view.lookup(name),
-            TopicKey::Id(id) => self.view.lookup_id(*id),
-        };
+        let lookup = look(self.view, key);
         let refused = |code| Found {
             queue: Arc::from(""),
             topic: Err(Some(code)),

@@ -84,7 +84,8 @@ pub async fn handle(cx: &Context, request: FetchRequest) -> FetchResponse {
         return crowded(cx, &context);
     }
     let (scope, credential) = (&cx.session.scope, &cx.session.credential);
-    let view = node.catalogue.view(scope, credential).await;
+    let lacks = |view: &View| plan::lacks(view, &context.partitions);
+    let view = node.catalogue.view_for(scope, credential, lacks).await;
     let mut planned = plan::Request {
         scope,
         version: cx.version,

@@ -98,7 +98,12 @@ pub async fn handle(cx: &Context, request: ListOffsetsRequest) -> ListOffsetsRes
 
 async fn questions(cx: &Context, request: &ListOffsetsRequest) -> Vec<Question> {
     let (scope, credential) = (&cx.session.scope, &cx.session.credential);
-    let view = cx.node.catalogue.view(scope, credential).await;
+    let names = || request.topics.iter().map(|topic| topic.name.as_str());
+    let view = cx
+        .node
+        .catalogue
+        .view_for(scope, credential, |view| view.lacks(names()))
+        .await;
     let mut questions = Vec::new();
     let mut seen: IndexMap<(&str, i32), usize> = IndexMap::new();
     for (index, topic) in request.topics.iter().enumerate() {

@@ -1,7 +1,9 @@
-//! Whether a client would be served: asked of Queen, at most once a second.
+//! Whether a client would be served: asked of Queen, at most once a second. In a cluster, also what
+//! this node sees of it.
 
 use std::time::Duration;
 
+use coordinator::cluster::Standing;
 use host::Monotonic;
 use host::shutdown::Phase;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -11,6 +13,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use super::{Body, text};
+use crate::cluster::Cluster;
 use crate::context::Node;
 use crate::queen::Error;
 
@@ -29,6 +32,35 @@ struct Report {
     status: Status,
     /// What Queen said, or why it said nothing.
     queen: String,
+    /// This node among the others; absent outside a cluster.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<Place>,
+}
+
+/// This node's place in its cluster, as it sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Place {
+    node_id: i32,
+    standing: &'static str,
+    /// The ids of the live nodes in its newest view.
+    live: Vec<i32>,
+}
+
+impl Place {
+    fn of(cluster: &Cluster) -> Self {
+        let standing = match cluster.standing() {
+            Standing::Claiming => "claiming",
+            Standing::Coordinating => "coordinating",
+            Standing::Blind => "blind",
+            Standing::Latched => "latched",
+            Standing::Released => "released",
+        };
+        Self {
+            node_id: cluster.id().0,
+            standing,
+            live: cluster.live().iter().map(|id| id.0).collect(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -48,6 +80,7 @@ impl Readiness {
             Report {
                 status: Status::Draining,
                 queen: String::new(),
+                cluster: node.cluster.as_ref().map(Place::of),
             }
         };
         let status = match report.status {
@@ -95,5 +128,16 @@ async fn probe(node: &Node) -> Report {
             format!("no answer within {PROBE_TIMEOUT:?}"),
         ),
     };
-    Report { status, queen }
+    let cluster = node.cluster.as_ref();
+    // Records are served still: a balancer that took every such node away would turn an outage of
+    // the registry into one of the whole door.
+    let status = match (status, cluster.map(Cluster::standing)) {
+        (Status::Ready, Some(standing)) if standing != Standing::Coordinating => Status::Degraded,
+        (status, _) => status,
+    };
+    Report {
+        status,
+        queen,
+        cluster: cluster.map(Place::of),
+    }
 }

@@ -10,9 +10,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::sleep;
 
 use super::*;
-use crate::config::Config;
+use crate::config::{ClusterConfig, Config};
 use crate::context::NodeParts;
 use crate::metrics::Metrics;
+use coordinator::cluster::NodeId;
 
 struct Rig {
     connector: PipeConnector,
@@ -22,16 +23,18 @@ struct Rig {
 
 /// A site in front of a Queen that answers every request with `queen`, or nobody at all.
 fn rig(queen: Option<&'static str>, queen_url: QueenUrl) -> Rig {
+    rig_with(queen, |config| config.queen_url = queen_url)
+}
+
+fn rig_with(queen: Option<&'static str>, change: impl FnOnce(&mut Config)) -> Rig {
     let (trigger, shutdown) = shutdown();
     let (upstream, far) = pipe(64 * 1024);
     let calls = Arc::new(AtomicUsize::new(0));
     if let Some(answer) = queen {
         tokio::spawn(queen_that_says(answer, far, Arc::clone(&calls)));
     }
-    let config = Config {
-        queen_url,
-        ..Config::local()
-    };
+    let mut config = Config::local();
+    change(&mut config);
     let node = Node::new(NodeParts {
         host: host::os::host(),
         advertised: config.advertised.clone(),
@@ -209,4 +212,23 @@ async fn nothing_but_get_is_taken_and_no_remote_queen_is_shown() {
     let rig_remote = rig(Some("200 OK\nno"), remote());
     assert_eq!(ask(&rig_remote, "GET", "/").await.0, 404);
     assert_eq!(rig_remote.calls.load(Ordering::Relaxed), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_without_its_place_in_the_cluster_is_degraded_and_says_so() {
+    let rig = rig_with(Some(HEALTHY), |config| {
+        config.queen_url = remote();
+        config.node = Some(ClusterConfig {
+            id: NodeId(3),
+            heartbeat: Duration::from_secs(2),
+            ttl: Duration::from_secs(10),
+        });
+    });
+    let (status, body) = ask(&rig, "GET", "/readyz").await;
+    // Records are served, so a balancer leaves it where it is.
+    assert_eq!(status, 200);
+    let report: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(report["status"], "degraded");
+    let place = serde_json::json!({"node_id": 3, "standing": "claiming", "live": []});
+    assert_eq!(report["cluster"], place);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use coordinator::cluster::{NodeId, Standing};
 use facade::cluster::Cluster;
 use facade::config::{ClusterConfig, Config, HostPort};
+use facade::context::{Answer, Reply};
 use facade::handlers;
 use host::Secret;
 use kafka_protocol::messages as typed;
@@ -166,7 +167,7 @@ async fn without_a_registry_groups_wait_and_records_do_not() {
     assert_eq!(code, ErrorCode::CoordinatorNotAvailable.code());
     let metadata = typed::MetadataRequest::default().with_topics(Some(vec![]));
     let reply = handlers::metadata::handle(&rig.cx(9), metadata).await;
-    assert!(matches!(reply, facade::context::Reply::Now(_)));
+    assert!(matches!(reply, Reply::Now(_)));
     rig.heal();
     sleep(HEARTBEAT * 2).await;
     assert_eq!(join_group(&rig).await.error_code, 0);
@@ -179,4 +180,39 @@ async fn one_number_twice_refuses_to_start_and_says_what_it_saw() {
     let _life = join(&first).await;
     let error = cluster(&second).claim().await.expect_err("a duplicate");
     assert!(error.to_string().contains("node id 4 is in use"), "{error}");
+}
+
+async fn named(rig: &Rig, topic: &str) -> i16 {
+    let topic = typed::metadata_request::MetadataRequestTopic::default()
+        .with_name(Some(typed::TopicName(StrBytes::from_string(topic.into()))));
+    let request = typed::MetadataRequest::default()
+        .with_topics(Some(vec![topic]))
+        .with_allow_auto_topic_creation(false);
+    match handlers::metadata::handle(&rig.cx(9), request).await {
+        Reply::Now(Answer::Send(answer)) => answer.topics[0].error_code,
+        _ => panic!("there is room"),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_one_node_made_is_known_at_the_others() {
+    let (rigs, _lives) = three().await;
+    let unknown = ErrorCode::UnknownTopicOrPartition.code();
+    assert_eq!(named(&rigs[0], "orders").await, unknown);
+    let topic = typed::create_topics_request::CreatableTopic::default()
+        .with_name(typed::TopicName(StrBytes::from_static_str("orders")))
+        .with_num_partitions(3)
+        .with_replication_factor(1);
+    let create = typed::CreateTopicsRequest::default().with_topics(vec![topic]);
+    let made = handlers::create_topics::handle(&rigs[1].cx(5), create).await;
+    assert_eq!(made.topics[0].error_code, 0);
+    sleep(A_MOMENT).await;
+    assert_eq!(named(&rigs[0], "orders").await, 0);
+    // Who asks for what is not there does not read the list for every question.
+    rigs[0].count("queue_list");
+    let before = rigs[0].counted("queue_list");
+    for _ in 0..100 {
+        assert_eq!(named(&rigs[0], "nothing").await, unknown);
+    }
+    assert!(rigs[0].counted("queue_list") - before <= 2);
 }
