@@ -100,6 +100,7 @@ impl Node {
         let in_flight_bytes = parts.config.listener.max_in_flight_bytes;
         let budgets = Budgets::of(in_flight_bytes, &parts.metrics.budget);
         let queen = Client::for_url(&parts.host, parts.upstream.clone(), &parts.config.queen_url);
+        let queen = queen.counted_in(&parts.metrics.registry);
         let queen = Arc::new(queen.reading_within(budgets.reads.clone()));
         let catalogue = Catalogue::new(
             &parts.host,

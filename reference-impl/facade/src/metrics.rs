@@ -19,6 +19,17 @@ use crate::windows::WINDOWS;
 /// What the names of all series of this program begin with.
 pub const PREFIX: &str = "queen_kafka";
 
+/// Names and meanings of series that appear with the first they count.
+const RESPONSE_ERRORS: (&str, &str) = ("response_errors_total", "Error codes in responses.");
+const CONNECTIONS_CLOSED: (&str, &str) = (
+    "connections_closed_total",
+    "Connections that ended, by reason.",
+);
+const SASL_AUTHENTICATIONS: (&str, &str) = (
+    "sasl_authentications_total",
+    "SASL authentications, by outcome.",
+);
+
 /// All series of one facade that its listener writes.
 #[derive(Debug)]
 pub struct Metrics {
@@ -55,6 +66,9 @@ impl Metrics {
             .iter()
             .map(|(key, _)| (key, ApiSeries::new(&registry, key)));
         let apis = apis.collect();
+        for (name, help) in [RESPONSE_ERRORS, CONNECTIONS_CLOSED, SASL_AUTHENTICATIONS] {
+            registry.declare_counter(name, help);
+        }
         let in_flight = "Requests that were read and are not answered.";
         Self {
             gate: GateMetrics::register(&registry),
@@ -102,21 +116,23 @@ impl Metrics {
         for (code, count) in codes.errors {
             let name = ErrorCode::from_code(code).map_or("UNKNOWN", ErrorCode::name);
             let api = key.name().unwrap_or("unknown");
-            let help = "Error codes in responses.";
-            let labels = [("api", api), ("error", name)];
-            self.registry
-                .counter("response_errors_total", help, &labels)
-                .add(count);
+            self.count(RESPONSE_ERRORS, &[("api", api), ("error", name)], count);
         }
     }
 
     /// Counts a connection that ended; `reason` is one of a closed set.
     pub fn closed(&self, reason: &'static str) {
-        let help = "Connections that ended, by reason.";
-        let labels = [("reason", reason)];
-        self.registry
-            .counter("connections_closed_total", help, &labels)
-            .inc();
+        self.count(CONNECTIONS_CLOSED, &[("reason", reason)], 1);
+    }
+
+    /// Counts an authentication; `outcome` is one of a closed set.
+    pub fn authentication(&self, outcome: &'static str) {
+        self.count(SASL_AUTHENTICATIONS, &[("outcome", outcome)], 1);
+    }
+
+    fn count(&self, family: (&'static str, &'static str), labels: &[(&str, &str)], n: u64) {
+        let (name, help) = family;
+        self.registry.counter(name, help, labels).add(n);
     }
 }
 

@@ -164,6 +164,15 @@ impl Registry {
         }
     }
 
+    /// Names a counter whose series come later, so that it is known before it first counts.
+    pub fn declare_counter(&self, name: &'static str, help: &'static str) {
+        self.lock().entry(name).or_insert_with(|| Family {
+            help,
+            kind: "counter",
+            series: BTreeMap::new(),
+        });
+    }
+
     /// The gauge `name` with these labels; rules as for [`Registry::counter`].
     pub fn gauge(&self, name: &'static str, help: &'static str, labels: &[(&str, &str)]) -> Gauge {
         let made = || Series::Gauge(Gauge::default());
@@ -341,6 +350,8 @@ mod tests {
     #[test]
     fn a_name_of_another_kind_is_not_rendered_twice() {
         let registry = Registry::default();
+        registry.declare_counter("a", "A.");
+        assert_eq!(registry.render(), "# HELP a A.\n# TYPE a counter\n");
         registry.counter("a", "A.", &[]).inc();
         registry.gauge("a", "A.", &[]).set(7);
         assert_eq!(registry.render(), "# HELP a A.\n# TYPE a counter\na 1\n");

@@ -58,7 +58,7 @@ pub async fn handle(
         Checked::Good => {}
         Checked::Refused(words) => return refuse(cx, &plain.username, &words).await,
         Checked::Unknown(error) => {
-            count(cx, "unknown");
+            cx.node.metrics.authentication("unknown");
             tracing::debug!(session = %cx.session.id, %error, "a credential could not be checked");
             authentication.refuse();
             return Reply::Now(Answer::Close("Queen could not check the credential"));
@@ -69,7 +69,7 @@ pub async fn handle(
     let now = cx.node.host.clock.monotonic();
     let until = lifetime.map(|lifetime| now + lifetime);
     let session = cx.session.authenticated(credential, scope, now);
-    count(cx, "accepted");
+    cx.node.metrics.authentication("accepted");
     tracing::info!(
         session = %session.id, peer = %session.peer, user = %printable(&plain.username),
         "authenticated"
@@ -95,7 +95,7 @@ fn lifetime(cx: &Context, credential: &Credential) -> Option<Duration> {
 
 async fn refuse(cx: &Context, username: &str, words: &str) -> Reply<SaslAuthenticateResponse> {
     cx.session.authentication.refuse();
-    count(cx, "refused");
+    cx.node.metrics.authentication("refused");
     let now = cx.node.host.clock.monotonic();
     if let Some(suppressed) = cx.node.identities.refusals.pass(now) {
         tracing::warn!(
@@ -111,11 +111,4 @@ fn refusal(code: ErrorCode, words: &str) -> SaslAuthenticateResponse {
     SaslAuthenticateResponse::default()
         .with_error_code(code.code())
         .with_error_message(Some(StrBytes::from_string(words.to_owned())))
-}
-
-fn count(cx: &Context, outcome: &'static str) {
-    let help = "SASL authentications, by outcome.";
-    let name = "sasl_authentications_total";
-    let registry = &cx.node.metrics.registry;
-    registry.counter(name, help, &[("outcome", outcome)]).inc();
 }

@@ -89,6 +89,20 @@ pub enum Class {
     Unknown,
 }
 
+impl Class {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Unauthenticated,
+        Self::Forbidden,
+        Self::TooLarge,
+        Self::Throttled,
+        Self::NotFound,
+        Self::Rejected,
+        Self::Unavailable,
+        Self::Unknown,
+    ];
+}
+
 impl Error {
     /// The kind of failure.
     pub fn class(&self) -> Class {

@@ -11,12 +11,14 @@ use host::Host;
 use host::answers::Answers;
 use host::blocking::Blocking;
 use host::budget::BudgetMetrics;
+use host::metrics::Registry;
 use host::net::Connect;
 use http::{HeaderValue, Method};
 
 use crate::config::QueenUrl;
 
 mod body;
+mod calls;
 mod credential;
 mod error;
 mod fetch;
@@ -107,6 +109,13 @@ impl Client {
     #[must_use]
     pub fn reading_within(mut self, reads: Answers) -> Self {
         self.transport.reads = reads;
+        self
+    }
+
+    /// The same client; its calls are counted in `registry`.
+    #[must_use]
+    pub fn counted_in(mut self, registry: &Registry) -> Self {
+        self.transport.calls = calls::CallMetrics::register(registry);
         self
     }
 

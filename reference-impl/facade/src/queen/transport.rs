@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::body::{Chunks, ReadError, collect};
+use super::calls::CallMetrics;
 use super::credential::Credential;
 use super::error::{Error, Refusal, scrub};
 use super::refusal;
@@ -90,6 +91,7 @@ pub(super) struct Transport {
     pub(super) rejections: Rejections,
     /// For answers, while they are read and worked on.
     pub(super) reads: Answers,
+    pub(super) calls: CallMetrics,
 }
 
 #[derive(Debug)]
@@ -139,6 +141,7 @@ impl Transport {
             parked: Semaphore::new(MAX_PARKED_CONNECTIONS),
             idle: Mutex::new(Vec::new()),
             rejections: Rejections::default(),
+            calls: CallMetrics::default(),
         }
     }
 
@@ -155,7 +158,10 @@ impl Transport {
         let credential = call.credential;
         // Queen's identity surface answers 401 to bearers that are good elsewhere.
         let judges = call.path.starts_with("/api/");
+        let (path, began) = (call.path.clone(), self.clock.monotonic());
         let answered = self.exchanged(call).await;
+        let elapsed = self.clock.monotonic().saturating_since(began);
+        self.calls.ended(&path, elapsed, &answered);
         if let Err(Error::Refused(refusal)) = &answered
             && refusal.status == StatusCode::UNAUTHORIZED
             && judges

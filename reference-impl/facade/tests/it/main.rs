@@ -3,6 +3,7 @@
 mod cluster;
 mod data;
 mod groups;
+mod operating;
 mod process;
 mod rig;
 mod security;

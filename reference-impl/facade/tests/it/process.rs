@@ -163,3 +163,46 @@ async fn it_says_what_it_starts_with_serves_and_stops_on_a_signal() {
         );
     }
 }
+
+#[tokio::test]
+async fn logs_are_lines_of_json_when_asked_for_and_no_line_holds_the_token() {
+    let (port, http) = (free_port(), free_port());
+    let mut child = queen_kafka()
+        .env("QUEEN_URL", "embedded:")
+        .env("QUEEN_TOKEN", "hunter2")
+        .env("QUEEN_LOG_JSON", "true")
+        .env("LOG_LEVEL", "debug")
+        .env("QUEEN_KAFKA_ADVERTISED_ADDR", "localhost:9092")
+        .env("QUEEN_KAFKA_ADDR", format!("127.0.0.1:{port}"))
+        .env("QUEEN_KAFKA_HTTP_ADDR", format!("127.0.0.1:{http}"))
+        .spawn()
+        .unwrap();
+    ready(&mut child, http).await;
+    // What a client says of itself is a string of the line, not a line of its own: the Kafka API
+    // with the number 999, from a client whose id breaks the line.
+    let net = host::os::host().net;
+    let mut kafka = net.connect("127.0.0.1", port).await.unwrap();
+    let request = [
+        0, 0, 0, 13, 3, 231, 0, 0, 0, 0, 0, 7, 0, 3, b'a', b'\n', b'"',
+    ];
+    kafka.write_all(&request).await.unwrap();
+    let mut rest = Vec::new();
+    let _ = timeout(PATIENCE, kafka.read_to_end(&mut rest))
+        .await
+        .unwrap();
+    signal(&child, "-TERM").await;
+    let ended = timeout(PATIENCE, child.wait_with_output()).await;
+    let stderr = String::from_utf8(ended.unwrap().unwrap().stderr).unwrap();
+    assert!(!stderr.contains("hunter2"), "{stderr}");
+    let lines: Vec<serde_json::Value> = stderr
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}")))
+        .collect();
+    let line = |message: &str| lines.iter().find(|line| line["message"] == message);
+    let boot = line("queen-kafka starting").unwrap();
+    assert_eq!(boot["level"], "INFO");
+    assert_eq!(boot["advertised"], "localhost:9092");
+    assert!(boot["timestamp"].is_string());
+    assert_eq!(line("connection closed").unwrap()["client_id"], "a\"");
+    assert!(line("queen-kafka stopped").is_some());
+}
