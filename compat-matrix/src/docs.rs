@@ -1,5 +1,8 @@
-//! The generated pages about the facade's APIs: made from its windows and the last published checks,
-//! so that nobody types what a server does.
+//! The generated pages about the facade: its APIs, made from its windows and the last published checks,
+//! and what proves its promises, so that nobody types what a server does.
+
+mod coverage;
+mod proofs;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -8,6 +11,8 @@ use kafka_wire::ApiKey;
 use reports::{Check, Evidence, Outcome, Window, api_table, jsonl};
 
 use crate::cx::api_name;
+
+pub use coverage::CoverageError;
 
 /// The checks of the last published report, without the frames of what passed.
 const PUBLISHED: &str = "reports/published/checks.jsonl";
@@ -40,6 +45,9 @@ pub enum DocsError {
     /// The README has no place for the table.
     #[error("{README} has no {BEGIN} before {END}")]
     NoMarks,
+    /// The statements that the facade is held to are not what they should be.
+    #[error(transparent)]
+    Coverage(#[from] CoverageError),
     /// Pages say something else than they would if they were generated now.
     #[error("out of date: {}; run `cargo run --release -- docs`", .0.join(", "))]
     Stale(Vec<String>),
@@ -54,10 +62,12 @@ pub fn generate(root: &Path, check: bool) -> Result<(), DocsError> {
     let checks = read_checks(&root.join(PUBLISHED))?;
     let table = api_table::markdown(&windows(), &checks, &remarks());
     let readme = read(&root.join(README))?;
+    let proofs = proofs::Proofs::of(root, &checks)?;
     let mut stale = Vec::new();
     for (name, text) in [
         (README, with_table(&readme, &table)?),
         (PAGE, page(&table, &checks)),
+        (coverage::PAGE, coverage::page(root, &proofs)?),
     ] {
         let path = root.join(name);
         // A page that is not there yet is out of date, too.
@@ -179,9 +189,18 @@ fn write(path: &Path, text: &str) -> Result<(), DocsError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEGIN, DocsError, END, PAGE, PUBLISHED, README, generate, publish};
+    use super::{BEGIN, DocsError, END, PAGE, PUBLISHED, README, coverage, generate, publish};
 
     const CHECK: &str = r#"{"id":"wire/metadata/v9/topic","title":"t","target":"facade","client":"wire","apis":[{"key":3,"name":"Metadata","versions":[9]}],"kips":[],"outcome":"pass","reason":null,"expected":true,"evidence":{"log":["long"]},"duration_ms":7}"#;
+
+    fn state(root: &std::path::Path) {
+        let path = root.join(coverage::STATEMENTS);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let proven = "proven = [\"check:wire/metadata/v9/topic\"]";
+        let statement = format!("id = \"x\"\nsays = \"s\"\n{proven}");
+        let text = format!("[[section]]\ntitle = \"T\"\n[[section.statement]]\n{statement}\n");
+        std::fs::write(path, text).unwrap();
+    }
 
     #[test]
     fn pages_are_stale_until_they_are_generated() {
@@ -189,13 +208,14 @@ mod tests {
         let path = |name: &str| root.path().join(name);
         std::fs::write(path("new.jsonl"), format!("{CHECK}\n")).unwrap();
         std::fs::write(path(README), format!("# x\n{BEGIN}\n{END}\nend\n")).unwrap();
+        state(root.path());
         publish(root.path(), &path("new.jsonl")).unwrap();
         let published = std::fs::read_to_string(path(PUBLISHED)).unwrap();
         assert!(!published.contains("long"), "{published}");
 
         let error = generate(root.path(), true).unwrap_err();
         assert!(
-            matches!(&error, DocsError::Stale(pages) if pages == &[README, PAGE]),
+            matches!(&error, DocsError::Stale(pages) if pages == &[README, PAGE, coverage::PAGE]),
             "{error}"
         );
         generate(root.path(), false).unwrap();

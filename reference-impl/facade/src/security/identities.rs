@@ -172,3 +172,51 @@ impl Identities {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+    use crate::scripted_queen::{ScriptedQueen, node};
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Lines {
+        fn warnings(&self) -> usize {
+            let text = String::from_utf8(self.0.lock().unwrap().clone()).unwrap();
+            text.matches("use one group id").count()
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn two_unnamed_credentials_in_one_group_are_told() {
+        let (node, _running) = node(&ScriptedQueen::start(), |_| {});
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let logger = tracing_subscriber::fmt().with_writer(move || writer.clone());
+        let _logging = tracing::subscriber::set_default(logger.finish());
+        let unnamed = |name: &str| Scope::new(format!("{ITSELF}{name}").as_str());
+        let joins = |scope: &Scope, group| node.identities.joins(scope, group);
+        joins(&unnamed("a"), "orders");
+        joins(&unnamed("a"), "orders");
+        joins(&unnamed("b"), "payments");
+        joins(&Scope::new("tenant:x"), "orders");
+        joins(&Scope::new("tenant:y"), "orders");
+        assert_eq!(lines.warnings(), 0);
+        joins(&unnamed("b"), "orders");
+        assert_eq!(lines.warnings(), 1);
+    }
+}

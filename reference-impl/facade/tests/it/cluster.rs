@@ -10,8 +10,11 @@ use facade::context::{Answer, Reply};
 use facade::handlers;
 use host::Secret;
 use kafka_protocol::messages as typed;
-use kafka_protocol::messages::GroupId;
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
+use kafka_protocol::messages::offset_commit_request::{
+    OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use kafka_protocol::messages::{GroupId, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
 use tokio::task::JoinHandle;
@@ -98,6 +101,99 @@ async fn nodes_see_each_other_and_one_answers_for_a_group() {
     let describe = typed::DescribeClusterRequest::default().with_endpoint_type(1);
     let answer = handlers::describe_cluster::handle(&rigs[2].cx(1), describe).await;
     assert_eq!((answer.brokers.len(), answer.controller_id.0), (3, 1));
+}
+
+/// What the three nodes say to each request about a group that the second one owns.
+macro_rules! answers {
+    ($rigs:expr, $api:ident, $version:expr, $request:expr, $code:expr) => {{
+        let mut codes = Vec::new();
+        for rig in $rigs {
+            let answer = handlers::$api::handle(&rig.cx($version), $request).await;
+            codes.push(ErrorCode::from_code($code(answer)).expect("known"));
+        }
+        codes
+    }};
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_request_about_a_group_is_sent_to_its_owner_and_reading_offsets_is_not() {
+    let (rigs, _lives) = three().await;
+    let group = || GroupId(StrBytes::from_static_str(GROUP));
+    let is_gated = |codes: &[ErrorCode]| {
+        codes[0] == ErrorCode::NotCoordinator
+            && codes[1] != ErrorCode::NotCoordinator
+            && codes[2] == ErrorCode::NotCoordinator
+    };
+    let codes = takers(&rigs).await;
+    assert!(is_gated(&codes), "JoinGroup {codes:?}");
+    let request = typed::SyncGroupRequest::default().with_group_id(group());
+    let codes = answers!(
+        &rigs,
+        sync_group,
+        3,
+        request.clone(),
+        |a: typed::SyncGroupResponse| { a.error_code }
+    );
+    assert!(is_gated(&codes), "SyncGroup {codes:?}");
+    let request = typed::HeartbeatRequest::default().with_group_id(group());
+    let codes = answers!(
+        &rigs,
+        heartbeat,
+        3,
+        request.clone(),
+        |a: typed::HeartbeatResponse| { a.error_code }
+    );
+    assert!(is_gated(&codes), "Heartbeat {codes:?}");
+    let request = typed::LeaveGroupRequest::default().with_group_id(group());
+    let codes = answers!(
+        &rigs,
+        leave_group,
+        2,
+        request.clone(),
+        |a: typed::LeaveGroupResponse| { a.error_code }
+    );
+    assert!(is_gated(&codes), "LeaveGroup {codes:?}");
+    let topic = OffsetCommitRequestTopic::default()
+        .with_name(TopicName(StrBytes::from_static_str("orders")))
+        .with_partitions(vec![OffsetCommitRequestPartition::default()]);
+    let request = typed::OffsetCommitRequest::default()
+        .with_group_id(group())
+        .with_topics(vec![topic]);
+    let codes = answers!(
+        &rigs,
+        offset_commit,
+        7,
+        request.clone(),
+        |a: typed::OffsetCommitResponse| { a.topics[0].partitions[0].error_code }
+    );
+    assert!(is_gated(&codes), "OffsetCommit {codes:?}");
+    let request = typed::DescribeGroupsRequest::default().with_groups(vec![group()]);
+    let codes = answers!(
+        &rigs,
+        describe_groups,
+        4,
+        request.clone(),
+        |a: typed::DescribeGroupsResponse| { a.groups[0].error_code }
+    );
+    assert!(is_gated(&codes), "DescribeGroups {codes:?}");
+    let request = typed::DeleteGroupsRequest::default().with_groups_names(vec![group()]);
+    let codes = answers!(
+        &rigs,
+        delete_groups,
+        2,
+        request.clone(),
+        |a: typed::DeleteGroupsResponse| { a.results[0].error_code }
+    );
+    assert!(is_gated(&codes), "DeleteGroups {codes:?}");
+    let request = typed::OffsetFetchRequest::default().with_group_id(group());
+    let codes = answers!(
+        &rigs,
+        offset_fetch,
+        7,
+        request.clone(),
+        |a: typed::OffsetFetchResponse| { a.error_code }
+    );
+    assert_eq!(codes, [ErrorCode::None; 3], "OffsetFetch");
 }
 
 #[tokio::test(start_paused = true)]

@@ -206,3 +206,25 @@ async fn logs_are_lines_of_json_when_asked_for_and_no_line_holds_the_token() {
     assert_eq!(line("connection closed").unwrap()["client_id"], "a\"");
     assert!(line("queen-kafka stopped").is_some());
 }
+
+#[tokio::test]
+async fn sasl_without_tls_starts_and_says_what_it_risks() {
+    let (port, http) = (free_port(), free_port());
+    let mut child = queen_kafka()
+        .env("QUEEN_URL", "embedded:")
+        .env("QUEEN_KAFKA_SASL", "PLAIN")
+        .env("QUEEN_KAFKA_ADVERTISED_ADDR", "localhost:9092")
+        .env("QUEEN_KAFKA_ADDR", format!("127.0.0.1:{port}"))
+        .env("QUEEN_KAFKA_HTTP_ADDR", format!("127.0.0.1:{http}"))
+        .spawn()
+        .unwrap();
+    ready(&mut child, http).await;
+    signal(&child, "-TERM").await;
+    let ended = timeout(PATIENCE, child.wait_with_output()).await;
+    let stderr = String::from_utf8(ended.unwrap().unwrap().stderr).unwrap();
+    assert!(
+        stderr.contains("crosses the network in the clear"),
+        "{stderr}"
+    );
+    assert!(stderr.contains(" tls=false sasl=plain "), "{stderr}");
+}

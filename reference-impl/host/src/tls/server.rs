@@ -97,6 +97,10 @@ impl Acceptor {
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio_rustls::TlsConnector;
+    use tokio_rustls::rustls::pki_types::pem::PemObject;
+    use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+    use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
     use super::*;
     use crate::Secret;
@@ -161,6 +165,32 @@ mod tests {
         open.write_all(b"x").await.unwrap();
         open.flush().await.unwrap();
         assert_eq!(held.stream.read_u8().await.unwrap(), b'x', "it stays");
+    }
+
+    #[tokio::test]
+    async fn a_client_that_offers_a_protocol_is_served_without_one() {
+        let (connector, mut listener) = pipe(1024);
+        let (identity, chain) = identity("a.test");
+        let acceptor = Acceptor::new(identity, clock());
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(
+            CertificateDer::pem_slice_iter(chain.as_bytes()).filter_map(Result::ok),
+        );
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"kafka".to_vec(), b"h2".to_vec()];
+        let offering = TlsConnector::from(Arc::new(config));
+        let plain = connector.connect().await.unwrap();
+        let name = ServerName::try_from("a.test").unwrap();
+        let (stream, accepted) = tokio::join!(
+            offering.connect(name, plain),
+            accepted(&mut listener, &acceptor)
+        );
+        accepted.unwrap();
+        assert_eq!(stream.unwrap().get_ref().1.alpn_protocol(), None);
     }
 
     #[tokio::test]

@@ -203,3 +203,25 @@ async fn a_native_payload_is_served_as_its_text() {
     let expected = [(0, "{\"order\":7}".to_owned()), (1, "null".to_owned())];
     assert_eq!(values(partitions(&response)[0]), expected);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_response_has_at_most_32_mebibytes() {
+    let rig = Rig::new();
+    // Forty partitions with a record of almost a mebibyte each, all of which is asked for.
+    let value = "x".repeat(1_000_000);
+    for partition in 0..40 {
+        rig.store("orders", partition, &[&value]);
+    }
+    let request = from((0..40).map(|partition| (partition, 0))).with_max_bytes(i32::MAX);
+    let response = rig.fetch(request).await;
+    let partitions = partitions(&response);
+    let records = partitions.iter().filter_map(|p| p.records.as_ref());
+    let bytes: usize = records.map(|records| records.len()).sum();
+    assert!(bytes <= 32 << 20, "{bytes}");
+    assert!(bytes > 30 << 20, "{bytes}");
+    assert_eq!(partitions.len(), 40);
+    for partition in partitions {
+        // What had no room is an empty read, and says how much there is.
+        assert_eq!((partition.error_code, partition.high_watermark), (0, 1));
+    }
+}

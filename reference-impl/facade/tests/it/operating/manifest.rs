@@ -97,13 +97,21 @@ fn the_manifest_gives_every_node_its_own_address_and_sets_what_exists() {
         script.contains("exec"),
         "signals must reach the facade: {script}"
     );
-    if script.contains("QUEEN_KAFKA_NODE_ID") {
-        let row = page
-            .lines()
-            .find(|line| line.starts_with("| `QUEEN_KAFKA_NODE_ID` |"));
-        assert!(
-            !row.expect("a row").contains("Not built"),
-            "it would refuse to start"
-        );
+    let row = page
+        .lines()
+        .find(|line| line.starts_with("| `QUEEN_KAFKA_NODE_ID` |"));
+    assert!(
+        !row.expect("a row").contains("Not built"),
+        "it would refuse to start"
+    );
+    assert!(script.contains("QUEEN_KAFKA_NODE_ID"), "{script}");
+    let computed = script.replace("exec queen-kafka", "echo $QUEEN_KAFKA_NODE_ID");
+    for (pod, number) in [("queen-kafka-0", "1"), ("queen-kafka-11", "12")] {
+        let shell = std::process::Command::new("/bin/sh")
+            .args(["-c", &computed])
+            .env("POD_NAME", pod)
+            .output()
+            .expect("a shell");
+        assert_eq!(String::from_utf8_lossy(&shell.stdout).trim(), number);
     }
 }
