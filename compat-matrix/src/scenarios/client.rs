@@ -104,7 +104,8 @@ impl Client {
             .map_err(|error| Refusal::failed(format!("the driver's answer does not fit: {error}")))
     }
 
-    async fn done(&mut self, op: &Op) -> Verdict {
+    /// One operation that answers nothing.
+    pub(super) async fn done(&mut self, op: &Op) -> Verdict {
         let _: serde_json::Map<String, serde_json::Value> = self.call(op).await?;
         Ok(())
     }

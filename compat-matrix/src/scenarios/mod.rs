@@ -14,6 +14,7 @@ mod offsets;
 mod pairs;
 mod produce;
 mod scale;
+mod streams;
 mod transactions;
 
 use std::sync::Arc;
@@ -51,6 +52,7 @@ fn all() -> Vec<Scenario> {
         network::scenarios(),
         corners::scenarios(),
         transactions::scenarios(),
+        streams::scenarios(),
     ]
     .concat()
 }

@@ -22,6 +22,8 @@ use crate::spec::Stop;
 
 /// What the `rdkafka` crate has no call for, and what this build of librdkafka leaves out.
 const LACKS: &[&str] = &[
+    "start_word_count",
+    "stop_word_count",
     "change_topic_config",
     "list_offsets",
     "group_offsets",

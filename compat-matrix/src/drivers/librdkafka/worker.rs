@@ -144,7 +144,9 @@ impl Worker {
             | Op::AlterGroupOffsets { .. }
             | Op::DeleteGroupOffsets { .. }
             | Op::DescribeCluster
-            | Op::DescribeLogDirs { .. } => Err(Refusal::unable(op.name())),
+            | Op::DescribeLogDirs { .. }
+            | Op::StartWordCount { .. }
+            | Op::StopWordCount => Err(Refusal::unable(op.name())),
         }
     }
 

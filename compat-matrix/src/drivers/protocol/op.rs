@@ -215,11 +215,27 @@ pub enum Op {
         /// The node.
         node: i32,
     },
+    /// Starts an application of a framework that counts words, exactly once: the words of `input`'s
+    /// values, divided by spaces, and to `output` each word with its new count in decimal. What it has
+    /// counted it keeps in the cluster. Answer: `{}`, when it runs.
+    StartWordCount {
+        /// The application's id: its group, and what its own topics begin with.
+        application: String,
+        /// Topic.
+        input: String,
+        /// Topic.
+        output: String,
+    },
+    /// Ends the application in good order. Answer: `{}`.
+    StopWordCount,
 }
 
 impl Op {
+    /// The names of the operations that only frameworks have.
+    pub const FRAMEWORKS: [&'static str; 2] = ["start_word_count", "stop_word_count"];
+
     /// The names of all operations.
-    pub const NAMES: [&'static str; 40] = [
+    pub const NAMES: [&'static str; 42] = [
         "open_producer",
         "produce",
         "produce_numbers",
@@ -260,6 +276,8 @@ impl Op {
         "delete_group_offsets",
         "describe_cluster",
         "describe_log_dirs",
+        "start_word_count",
+        "stop_word_count",
     ];
 
     /// The operation's name on the line.
@@ -305,6 +323,8 @@ impl Op {
             Self::DeleteGroupOffsets { .. } => "delete_group_offsets",
             Self::DescribeCluster => "describe_cluster",
             Self::DescribeLogDirs { .. } => "describe_log_dirs",
+            Self::StartWordCount { .. } => "start_word_count",
+            Self::StopWordCount => "stop_word_count",
         }
     }
 }

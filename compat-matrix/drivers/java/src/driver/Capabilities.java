@@ -10,6 +10,8 @@ import java.util.TreeSet;
 final class Capabilities {
     private static final Set<String> NEVER =
             Set.of("setting.batch_records", "setting.topic_propagation_ms");
+    /** What Kafka Streams adds, of the client's own version. */
+    private static final Set<String> STREAMS = Set.of("start_word_count", "stop_word_count");
 
     private Capabilities() {}
 
@@ -20,6 +22,7 @@ final class Capabilities {
                 all.add(name.asText());
             }
         }
+        all.addAll(STREAMS);
         all.removeAll(NEVER);
         all.removeAll(Era.MISSING);
         return all;

@@ -10,6 +10,7 @@ final class Session implements AutoCloseable {
     private Producing producing;
     private Consuming consuming;
     private Administration administration;
+    private WordCount wordCount;
 
     Session(JsonNode begin) throws IOException, GeneralSecurityException {
         settings = new Settings(begin);
@@ -34,6 +35,16 @@ final class Session implements AutoCloseable {
             }
             case "close_consumer" -> {
                 closeConsumer();
+                return Json.object();
+            }
+            case "start_word_count" -> {
+                closeWordCount();
+                wordCount = new WordCount(settings.streams(), op);
+                wordCount.awaitRunning();
+                return Json.object();
+            }
+            case "stop_word_count" -> {
+                closeWordCount();
                 return Json.object();
             }
             case "send_offsets" -> {
@@ -85,10 +96,19 @@ final class Session implements AutoCloseable {
         }
     }
 
+    private void closeWordCount() {
+        WordCount running = wordCount;
+        wordCount = null;
+        if (running != null) {
+            running.close();
+        }
+    }
+
     @Override
     public void close() {
         // One that fails to close must not keep the others open.
         try {
+            closeWordCount();
             closeProducer();
         } finally {
             try {

@@ -150,6 +150,21 @@ final class Settings implements AutoCloseable {
         return properties;
     }
 
+    /** Those of an application that loses its server for a moment and goes on. */
+    Properties streams() {
+        Properties properties = new Properties();
+        properties.putAll(common);
+        properties.remove("default.api.timeout.ms");
+        properties.put("processing.guarantee", "exactly_once_v2");
+        properties.put("commit.interval.ms", "100");
+        properties.put("replication.factor", "1");
+        properties.put("consumer.session.timeout.ms", "6000");
+        properties.put("consumer.heartbeat.interval.ms", "200");
+        properties.put("consumer.auto.offset.reset", "earliest");
+        properties.put("producer.linger.ms", "1");
+        return properties;
+    }
+
     private Properties translate(JsonNode settings) {
         Properties properties = new Properties();
         properties.putAll(common);

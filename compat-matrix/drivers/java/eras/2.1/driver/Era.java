@@ -23,6 +23,8 @@ final class Era {
     /** What came with 2.3 to 2.5, and KIP-848. */
     static final Set<String> MISSING =
             Set.of(
+                    "start_word_count",
+                    "stop_word_count",
                     "setting.group_protocol",
                     "group_protocol.consumer",
                     "setting.group_instance_id",

@@ -25,7 +25,13 @@ import org.apache.kafka.common.config.ConfigResource;
 /** What is particular to kafka-clients 2.8. */
 final class Era {
     /** Before KIP-848. */
-    static final Set<String> MISSING = Set.of("setting.group_protocol", "group_protocol.consumer");
+    static final Set<String> MISSING =
+            Set.of(
+                    "setting.group_protocol",
+                    "group_protocol.consumer",
+                    // exactly_once_v2 came with 3.0 (KIP-732).
+                    "start_word_count",
+                    "stop_word_count");
 
     private Era() {}
 
