@@ -1,6 +1,7 @@
 //! What clients do in a run, by name. A scenario holds no schedule: any within its rules may strike
 //! it. Each belongs to a [`Family`].
 
+mod cluster;
 mod failover;
 mod family;
 mod fetch_sessions;
@@ -102,6 +103,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
     [
         failover::ALL,
         rebalance::ALL,
+        cluster::ALL,
         hostile::ALL,
         transaction::ALL,
         planted::ALL,

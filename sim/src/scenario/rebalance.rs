@@ -366,7 +366,7 @@ async fn twins(stage: Stage) {
 }
 
 /// Writes, waits until the group has settled, and audits.
-async fn finish(stage: Stage, group: Group, orders: Orders) {
+pub(super) async fn finish(stage: Stage, group: Group, orders: Orders) {
     let mut writers = orders.write(&stage);
     stage.healed().await;
     while writers.join_next().await.is_some() {}

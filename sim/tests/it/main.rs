@@ -2,6 +2,7 @@
 
 mod believed;
 mod clients;
+mod cluster;
 mod connection;
 mod lint;
 mod meta;

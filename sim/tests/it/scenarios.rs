@@ -108,7 +108,7 @@ pub fn everything() -> Vec<Step> {
     ]
 }
 
-fn fine(run: &Run, outcome: &Outcome) {
+pub fn fine(run: &Run, outcome: &Outcome) {
     assert!(
         outcome.violations.is_empty(),
         "{:#?}\n{run}\nreplay: cargo run -p sim -- replay {}",

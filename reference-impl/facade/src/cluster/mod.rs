@@ -11,8 +11,9 @@ mod view;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use coordinator::cluster::NodeId;
 use coordinator::cluster::rendezvous::{self, Item};
-use coordinator::cluster::{DuplicateNode, Membership, NodeId, Settings, Standing};
+use coordinator::cluster::{DuplicateNode, Membership, Settings, Standing};
 use host::metrics::{Counter, Gauge, Registry};
 use host::{Clock, Host};
 use tokio::sync::watch;

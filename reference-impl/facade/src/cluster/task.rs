@@ -1,13 +1,21 @@
 //! The loop that keeps this node's row and view young.
 
+use std::sync::Arc;
+
 use coordinator::cluster::{Answer, DuplicateNode, Standing};
 use tokio::time::{sleep, timeout};
 
-use super::Inner;
 use super::registry::{self, RELEASE_BUDGET};
+use super::{Inner, View};
 
 /// What is worth a line in the log when it changes.
-type Seen = (Standing, Vec<i32>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Seen {
+    standing: Standing,
+    live: Vec<i32>,
+    /// Another node that tells clients this node's own address.
+    twin: Option<i32>,
+}
 
 pub(super) async fn claim(cluster: &Inner) -> Result<(), DuplicateNode> {
     loop {
@@ -37,15 +45,18 @@ pub(super) async fn claim(cluster: &Inner) -> Result<(), DuplicateNode> {
 
 pub(super) async fn run(cluster: &Inner) -> Result<(), DuplicateNode> {
     let mut seen = look(cluster);
+    if let Some(twin) = seen.twin {
+        tell_twin(cluster, twin);
+    }
     loop {
         wait(cluster).await;
         beat(cluster).await?;
         let now_seen = look(cluster);
         if now_seen != seen {
-            tell(&seen, &now_seen);
+            tell(cluster, &seen, &now_seen);
             seen = now_seen;
         }
-        if seen.0 == Standing::Released {
+        if seen.standing == Standing::Released {
             return Ok(());
         }
     }
@@ -82,18 +93,36 @@ async fn wait(cluster: &Inner) {
 fn look(cluster: &Inner) -> Seen {
     let now = cluster.clock.monotonic();
     let membership = cluster.membership();
-    let live = membership.nodes().keys().map(|id| id.0).collect();
-    (membership.standing(now), live)
+    let view = View::new(cluster.me.clone(), Some(Arc::clone(membership.nodes())));
+    Seen {
+        standing: membership.standing(now),
+        live: membership.nodes().keys().map(|id| id.0).collect(),
+        twin: view.twin().map(|id| id.0),
+    }
 }
 
-fn tell(before: &Seen, after: &Seen) {
-    let (standing, live) = after;
+fn tell_twin(cluster: &Inner, twin: i32) {
+    tracing::error!(
+        node_id = cluster.me.id.0, other_node_id = twin,
+        host = %cluster.me.host, port = cluster.me.port,
+        "another node of the cluster advertises this node's address: clients are sent in a circle; \
+         set QUEEN_KAFKA_ADVERTISED_ADDR to an address of its own at each node"
+    );
+}
+
+fn tell(cluster: &Inner, before: &Seen, after: &Seen) {
+    if let Some(twin) = after.twin
+        && before.twin != after.twin
+    {
+        tell_twin(cluster, twin);
+    }
+    let Seen { standing, live, .. } = after;
     match standing {
-        Standing::Latched if before.0 != Standing::Latched => tracing::error!(
+        Standing::Latched if before.standing != Standing::Latched => tracing::error!(
             "another process took this node's id: it serves records and coordinates no group \
              until it is restarted; give each facade an id of its own"
         ),
-        Standing::Blind if before.0 != Standing::Blind => tracing::error!(
+        Standing::Blind if before.standing != Standing::Blind => tracing::error!(
             "the registry has not confirmed this node for one TTL: groups are answered \
              COORDINATOR_NOT_AVAILABLE until it does"
         ),

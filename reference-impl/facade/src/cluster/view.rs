@@ -82,6 +82,15 @@ impl View {
         }
     }
 
+    /// Another node that tells clients this node's address: they would be sent in a circle.
+    pub fn twin(&self) -> Option<NodeId> {
+        let me = &self.me;
+        let mut others = self.nodes.iter().flat_map(|nodes| nodes.iter());
+        let twin =
+            others.find(|(id, row)| **id != me.id && row.host == me.host && row.port == me.port);
+        twin.map(|(id, _)| *id)
+    }
+
     fn ids(&self) -> impl Iterator<Item = NodeId> {
         let others = self.nodes.iter().flat_map(|nodes| nodes.keys().copied());
         let me = self.me.id;
@@ -118,6 +127,19 @@ mod tests {
         assert_eq!(view.controller(), NodeId(0));
         assert_eq!(view.leader("orders", 7), NodeId(0));
         assert_eq!(view.owner(Item::Group("g")), broker(0));
+    }
+
+    #[test]
+    fn a_node_with_this_nodes_address_is_found_and_its_own_row_is_none() {
+        let at = |host, port| Row { port, ..row(host) };
+        let twin = |id, host, port| {
+            let nodes = [(NodeId(2), at("me", 9092)), (NodeId(id), at(host, port))];
+            View::new(broker(2), Some(Arc::new(nodes.into()))).twin()
+        };
+        assert_eq!(twin(1, "me", 9092), Some(NodeId(1)));
+        assert_eq!(twin(1, "me", 9093), None);
+        assert_eq!(twin(1, "other", 9092), None);
+        assert_eq!(View::new(broker(2), None).twin(), None);
     }
 
     #[test]

@@ -1,10 +1,7 @@
 //! Which transactional ids this node coordinates: the seam for several nodes.
 //!
-//! A cluster will answer by rendezvous hash (domain 3 of docs/queen-contract.md, section 9.5) and only
-//! while its view is fresh. Two things must come with it: an id that this node owned before, and owns
-//! again, is read anew (what it remembers is older than the marker), and a node that a partition leads
-//! to stages a batch for the id's owner, its number taken from the marker at that moment. Until then
-//! transactions are refused in cluster mode, as the known facade does.
+//! A cluster serves no transactions: a view that is fresh names the owner of an id, and what clients
+//! send to other nodes still has no home (docs/decisions/cluster-transactions.md).
 
 use std::fmt::Debug;
 

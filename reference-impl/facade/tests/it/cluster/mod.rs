@@ -1,6 +1,8 @@
 //! Several nodes over one Queen: the registry, who answers for a group, and what a stop and a crash
 //! leave behind.
 
+mod takeover;
+
 use std::time::Duration;
 
 use coordinator::cluster::{NodeId, Standing};
