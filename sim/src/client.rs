@@ -4,6 +4,7 @@
 //! A [`Client`] is who somebody is; [`producer::Producer`], [`transactional::TransactionalProducer`],
 //! [`consumer::Consumer`] and [`admin::Admin`] are what one does. How they behave where libraries differ is a [`Profile`].
 
+pub mod access;
 pub mod admin;
 mod api;
 pub mod backoff;
@@ -24,6 +25,7 @@ use kafka_protocol::messages::{GroupId, TopicName};
 use kafka_protocol::protocol::StrBytes;
 use kafka_wire::{ApiKey, ErrorCode};
 
+pub use access::Access;
 pub use connection::{CallError, Connection, Ticket};
 pub use profile::Profile;
 
@@ -40,6 +42,8 @@ pub struct Client {
     pub id: Name,
     /// `bootstrap.servers`: name and port.
     pub bootstrap: (String, u16),
+    /// How it gets to its brokers.
+    pub access: Access,
     /// What it did.
     pub recorder: Recorder,
 }

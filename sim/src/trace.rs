@@ -60,6 +60,8 @@ impl fmt::Display for Node {
 struct Inner {
     lines: Vec<String>,
     sent_bytes: u64,
+    /// What goes to and from this port is encrypted.
+    concealed: Option<u16>,
 }
 
 /// The trace of one run. Clones are the same one.
@@ -86,9 +88,28 @@ impl Trace {
         self.lock().lines.push(line);
     }
 
-    /// Notes a write of `bytes` to a socket: length and checksum stand for the bytes.
-    pub fn sent(&self, node: Node, to: fmt::Arguments<'_>, bytes: &[u8]) {
-        self.lock().sent_bytes += bytes.len() as u64;
+    /// From now on bytes to and from `port` are ciphertext, which differs from run to run: of it
+    /// the sizes of its TLS records are noted alone.
+    pub fn conceal(&self, port: u16) {
+        self.lock().concealed = Some(port);
+    }
+
+    /// Notes a write of `bytes` to a socket with these two `ports`: length and checksum stand for
+    /// the bytes.
+    pub fn sent(&self, node: Node, to: fmt::Arguments<'_>, ports: [u16; 2], bytes: &[u8]) {
+        let concealed = {
+            let mut inner = self.lock();
+            inner.sent_bytes += bytes.len() as u64;
+            inner.concealed.is_some_and(|port| ports.contains(&port))
+        };
+        if concealed {
+            let records = record_sizes(bytes);
+            self.note(
+                node,
+                format_args!("> {to} {} bytes of TLS {records:?}", bytes.len()),
+            );
+            return;
+        }
         let checksum = crc32c::crc32c(bytes);
         self.note(
             node,
@@ -107,7 +128,51 @@ impl Trace {
     }
 }
 
+/// The sizes of the TLS records in `bytes`, each with its header; the last one may end in a later
+/// write. Nothing of what is no TLS.
+fn record_sizes(mut bytes: &[u8]) -> Vec<usize> {
+    const HEADER: usize = 5;
+    let mut sizes = Vec::new();
+    while let [20..=23, 3, _, high, low, ..] = bytes {
+        let size = HEADER + usize::from(u16::from_be_bytes([*high, *low]));
+        sizes.push(size);
+        bytes = bytes.get(size..).unwrap_or_default();
+    }
+    sizes
+}
+
 /// Simulated time, inside a machine; zero outside (nothing is left to be compared there).
 pub fn now() -> Duration {
     turmoil::sim_elapsed().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_ciphertext_the_sizes_are_noted() {
+        assert_eq!(
+            record_sizes(&[22, 3, 1, 0, 2, 9, 9, 23, 3, 3, 1, 0]),
+            [7, 261]
+        );
+        assert!(record_sizes(b"GET / HTTP/1.1").is_empty());
+        let lines = |byte: u8| {
+            let trace = Trace::default();
+            trace.conceal(9092);
+            for ports in [[4000, 9092], [4000, 80]] {
+                trace.sent(
+                    Node::Facade,
+                    format_args!("x"),
+                    ports,
+                    &[23, 3, 3, 0, 1, byte],
+                );
+            }
+            trace.lines()
+        };
+        let (one, other) = (lines(1), lines(2));
+        assert_eq!(one[0], other[0], "encrypted");
+        assert!(one[0].ends_with("6 bytes of TLS [6]"), "{}", one[0]);
+        assert_ne!(one[1], other[1], "in the clear");
+    }
 }

@@ -10,8 +10,8 @@ use kafka_protocol::messages::{
     DescribeGroupsRequest, EndTxnRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
     IncrementalAlterConfigsRequest, InitProducerIdRequest, JoinGroupRequest, LeaveGroupRequest,
     ListGroupsRequest, ListOffsetsRequest, MetadataRequest, OffsetCommitRequest,
-    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, SyncGroupRequest,
-    TxnOffsetCommitRequest,
+    OffsetFetchRequest, OffsetForLeaderEpochRequest, ProduceRequest, SaslAuthenticateRequest,
+    SaslHandshakeRequest, SyncGroupRequest, TxnOffsetCommitRequest,
 };
 use kafka_protocol::protocol::Request;
 
@@ -34,6 +34,23 @@ macro_rules! apis {
             }
         }
     )*};
+}
+
+macro_rules! apis_that_never_throttle {
+    ($($request:ident,)*) => {$(
+        impl Api for $request {
+            const CLIENT_WAITS_FROM: i16 = 0;
+
+            fn throttle_time_ms(_: &Self::Response) -> i32 {
+                0
+            }
+        }
+    )*};
+}
+
+apis_that_never_throttle! {
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
 }
 
 apis! {

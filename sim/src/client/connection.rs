@@ -4,6 +4,9 @@
 //! Handles are cheap to clone. A request that has no answer in its time ends the connection, as it
 //! does in the libraries whose profiles there are.
 
+mod error;
+mod serving;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
@@ -11,77 +14,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use host::BoxStream;
-use host::budget::late::Holder;
-use host::budget::{Budget, BudgetMetrics};
-use host::frame::{FrameReader, ReadError, ReadLimits};
 use kafka_protocol::messages::ApiVersionsRequest;
 use kafka_protocol::protocol::{Decodable, StrBytes};
 use kafka_wire::header::{ResponseHeader, put_request_header};
 use kafka_wire::walk::{self, Limits};
 use kafka_wire::{ApiKey, ErrorCode};
-use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::AbortHandle;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, timeout};
 
 use super::api::Api;
-use super::{Client, refused};
+use super::{Client, access, refused};
+use serving::{Serving, fail_all};
 
-/// The largest answer read.
-const MAX_FRAME_BYTES: u32 = 16 << 20;
-/// Answers are waited for under the timeout of their request, not of the reader.
-const NEVER: Duration = Duration::from_secs(24 * 3600);
-
-/// Why a call has no good answer.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CallError {
-    /// No connection: nothing was asked.
-    #[error("cannot connect: {0}")]
-    Connect(io::ErrorKind),
-    /// The connection ended. Whether the request was carried out is unknown.
-    #[error("connection lost: {0}")]
-    Lost(String),
-    /// No answer in time. Whether the request was carried out is unknown.
-    #[error("no answer in time")]
-    TimedOut,
-    /// Answered with an error.
-    #[error("refused: {0:?}")]
-    Refused(ErrorCode),
-    /// The broker offers no version of the API that the client speaks: nothing was asked.
-    #[error("{0} is not offered")]
-    NotOffered(ApiKey),
-    /// Nobody to ask: no broker with this number is known.
-    #[error("broker {0} is unknown")]
-    NoBroker(i32),
-    /// The answer isn't Kafka's protocol, or not what was asked for.
-    #[error("malformed: {0}")]
-    Malformed(String),
-}
-
-impl CallError {
-    pub(super) fn malformed(what: impl Into<String>) -> Self {
-        Self::Malformed(what.into())
-    }
-
-    /// The broker's error code, if it said one.
-    pub const fn code(&self) -> Option<ErrorCode> {
-        match self {
-            Self::Refused(code) => Some(*code),
-            _ => None,
-        }
-    }
-
-    /// Whether the request certainly had no effect. A refusal by the broker is such a certainty
-    /// unless it is its own timeout.
-    pub const fn has_no_effect(&self) -> bool {
-        match self {
-            Self::Connect(_) | Self::NotOffered(_) | Self::NoBroker(_) => true,
-            Self::Refused(code) => !matches!(code, ErrorCode::RequestTimedOut),
-            Self::Lost(_) | Self::TimedOut | Self::Malformed(_) => false,
-        }
-    }
-}
+pub use error::CallError;
 
 /// An answer that is to come. May be dropped: the answer is then read and forgotten.
 pub struct Ticket<R: Api> {
@@ -237,13 +183,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Connection {
-    /// Connects and agrees on versions.
+    /// Connects, agrees on versions, and authenticates.
     ///
     /// # Errors
     ///
     /// [`CallError`].
     pub async fn open(client: &Client, address: &(String, u16)) -> Result<Self, CallError> {
-        let connecting = client.host.net.connect(&address.0, address.1);
+        let connecting = access::connect(client, address);
         let stream = timeout(client.profile.connect_timeout, connecting)
             .await
             .map_err(|_| CallError::Connect(io::ErrorKind::TimedOut))?
@@ -268,6 +214,7 @@ impl Connection {
             task,
         }));
         connection.agree().await?;
+        access::authenticate(client, &connection).await?;
         Ok(connection)
     }
 
@@ -448,164 +395,4 @@ impl Connection {
 fn codec_ceiling(key: ApiKey) -> i16 {
     let known = kafka_protocol::messages::ApiKey::try_from(key.0);
     known.map_or(-1, |known| known.valid_versions().max)
-}
-
-/// Everything that waits hears why there is no answer.
-fn fail_all(shared: &Mutex<Shared>, error: &CallError) {
-    let awaited = {
-        let mut shared = lock(shared);
-        shared.closed.get_or_insert_with(|| error.clone());
-        std::mem::take(&mut shared.awaited)
-    };
-    for request in awaited {
-        // It is told its own error.
-        let _ = request.waiter.take(Err(error.clone()));
-    }
-}
-
-/// The task that owns the stream.
-struct Serving {
-    client: Client,
-    number: u64,
-    shared: Arc<Mutex<Shared>>,
-    /// The oldest deadline may be another one.
-    changed: Arc<Notify>,
-}
-
-impl Serving {
-    async fn run(self, stream: BoxStream, mut orders: mpsc::UnboundedReceiver<Outgoing>) {
-        let (reader, writer) = tokio::io::split(stream);
-        let limits = ReadLimits {
-            max_frame_bytes: MAX_FRAME_BYTES,
-            idle: NEVER,
-            stall: NEVER,
-        };
-        let budget = Budget::new(MAX_FRAME_BYTES as usize, &BudgetMetrics::default());
-        let reader = FrameReader::new(reader, limits, budget, Holder::default());
-        let why = tokio::select! {
-            biased;
-            why = self.read(reader) => why,
-            why = self.write(writer, &mut orders) => why,
-            why = self.watch() => why,
-        };
-        orders.close();
-        fail_all(&self.shared, &why);
-        while let Some(order) = orders.recv().await {
-            if let Some(waiter) = order.waiter {
-                // It is told its own error.
-                let _ = waiter.take(Err(why.clone()));
-            }
-        }
-    }
-
-    async fn read(&self, mut reader: FrameReader<ReadHalf<BoxStream>>) -> CallError {
-        loop {
-            let frame = match reader.next().await {
-                Ok(Some(frame)) => frame,
-                Ok(None) => return CallError::Lost("closed".to_owned()),
-                Err(ReadError::Io(error)) => return CallError::Lost(error.kind().to_string()),
-                Err(error @ ReadError::Truncated) => return CallError::Lost(error.to_string()),
-                Err(error) => return CallError::malformed(error.to_string()),
-            };
-            let Some(first) = lock(&self.shared).awaited.pop_front() else {
-                return CallError::malformed("an answer that nobody asked for");
-            };
-            self.changed.notify_one();
-            match first.waiter.take(Ok(frame.bytes)) {
-                Ok(throttle) => {
-                    let obeys = self.client.profile.obeys_throttle && throttle.client_waits;
-                    if obeys && !throttle.time.is_zero() {
-                        lock(&self.shared).muted_until = Some(Instant::now() + throttle.time);
-                    }
-                    self.client.answered(
-                        self.number,
-                        (first.key, first.version),
-                        first.correlation_id,
-                        throttle.time,
-                    );
-                }
-                Err(error) => return error,
-            }
-        }
-    }
-
-    async fn write(
-        &self,
-        mut writer: WriteHalf<BoxStream>,
-        orders: &mut mpsc::UnboundedReceiver<Outgoing>,
-    ) -> CallError {
-        while let Some(order) = orders.recv().await {
-            // An answer may mute it again while it waits.
-            loop {
-                let muted_until = lock(&self.shared).muted_until;
-                match muted_until.filter(|until| *until > Instant::now()) {
-                    Some(until) => sleep_until(until).await,
-                    None => break,
-                }
-            }
-            self.client.asked(
-                self.number,
-                (order.key, order.version),
-                order.correlation_id,
-            );
-            if let Some(waiter) = order.waiter {
-                lock(&self.shared).awaited.push_back(Awaited {
-                    key: order.key,
-                    version: order.version,
-                    correlation_id: order.correlation_id,
-                    deadline: Instant::now() + order.timeout,
-                    waiter,
-                });
-                self.changed.notify_one();
-            }
-            if let Err(error) = writer.write_all(&order.frame).await {
-                return CallError::Lost(error.kind().to_string());
-            }
-            if let Some(written) = order.written {
-                // Whoever asked may have stopped waiting.
-                let _ = written.send(());
-            }
-        }
-        CallError::Lost("no longer needed".to_owned())
-    }
-
-    /// Ends when an answer is overdue.
-    async fn watch(&self) -> CallError {
-        loop {
-            let next = {
-                let shared = lock(&self.shared);
-                shared.awaited.iter().map(|awaited| awaited.deadline).min()
-            };
-            match next {
-                None => self.changed.notified().await,
-                Some(deadline) if deadline <= Instant::now() => return self.overdue(),
-                Some(deadline) => {
-                    tokio::select! {
-                        biased;
-                        () = self.changed.notified() => {}
-                        () = sleep_until(deadline) => {}
-                    }
-                }
-            }
-        }
-    }
-
-    /// Those whose time is up hear so; the others will hear that the connection is lost.
-    fn overdue(&self) -> CallError {
-        let now = Instant::now();
-        let overdue = {
-            let mut shared = lock(&self.shared);
-            let all = std::mem::take(&mut shared.awaited);
-            let (overdue, rest): (VecDeque<_>, VecDeque<_>) =
-                all.into_iter().partition(|awaited| awaited.deadline <= now);
-            shared.awaited = rest;
-            shared.closed = Some(CallError::TimedOut);
-            overdue
-        };
-        for request in overdue {
-            // It is told its own error.
-            let _ = request.waiter.take(Err(CallError::TimedOut));
-        }
-        CallError::Lost("an answer was overdue".to_owned())
-    }
 }

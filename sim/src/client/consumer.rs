@@ -244,11 +244,13 @@ impl Consumer {
     fn spawn_commit(&self, offsets: BTreeMap<TopicPartition, i64>) {
         let shared = Arc::clone(&self.shared);
         let rules = shared.client.profile.group;
+        let identity = shared.identity();
         tokio::spawn(async move {
             let timeout = shared.client.profile.request_timeout * 2;
+            let _in_turn = shared.committing.lock().await;
             // Whoever wants to know commits and waits.
             let _ = shared
-                .commit(offsets, timeout, rules.async_commit_retries)
+                .commit_as(identity, offsets, timeout, rules.async_commit_retries)
                 .await;
         });
     }

@@ -176,7 +176,8 @@ impl AsyncWrite for Socket {
             let (port, peer) = (self.local.port(), named(self.peer));
             let to = format_args!(":{port} {peer}");
             let Machine(machine) = &self.machine;
-            machine.trace.sent(machine.node, to, &buf[..bytes]);
+            let ports = [port, self.peer.port()];
+            machine.trace.sent(machine.node, to, ports, &buf[..bytes]);
         }
         written
     }

@@ -318,6 +318,17 @@ pub const ALL: &[Scenario] = &[
         ..RELAY
     },
     Scenario {
+        name: "acknowledged-is-there-once-over-tls",
+        about: "clients that come over TLS and authenticate keep the same promises under every kind of fault",
+        rules: RULES,
+        setting: Setting {
+            secure: true,
+            ..Setting::PLAIN
+        },
+        play: |stage| writes(&[&LIBRDKAFKA, &JAVA, &FRANZ_GO], stage).boxed(),
+        ..RELAY
+    },
+    Scenario {
         name: "two-doors",
         about: "two facades before one Queen, each for itself, keep the same promises",
         rules: Rules {

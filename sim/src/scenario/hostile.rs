@@ -82,6 +82,26 @@ pub const ALL: &[Scenario] = &[
         strangers: Some(|stage| attacks::bombs(stage).boxed()),
         ..BESIDE
     },
+    Scenario {
+        name: "half-frames-before-tls",
+        about: "bytes that are no TLS, and handshakes that nobody ends, keep no client out that speaks it",
+        setting: Setting {
+            secure: true,
+            ..GUARDED
+        },
+        strangers: Some(|stage| attacks::half_frames(stage).boxed()),
+        ..BESIDE
+    },
+    Scenario {
+        name: "slow-loris-before-tls",
+        about: "connections that send a byte now and then instead of a handshake keep no honest client out",
+        setting: Setting {
+            secure: true,
+            ..GUARDED
+        },
+        strangers: Some(|stage| attacks::slow_loris(stage).boxed()),
+        ..BESIDE
+    },
 ];
 
 /// The usual orders, while somebody watches the facade's memory.

@@ -79,6 +79,8 @@ pub struct Setting {
     pub variables: &'static [(&'static str, &'static str)],
     /// What no variable says: bounds that an operator need not know and a short run can't reach.
     pub configure: fn(&mut Config),
+    /// Clients reach facades over TLS, and authenticate.
+    pub secure: bool,
     /// Queen's disk confirms so many syncs that a power cut undoes: a planted fault.
     pub lying_syncs: usize,
     /// Programs with a planted fault.
@@ -93,6 +95,7 @@ impl Setting {
         partitions: 2,
         variables: &[],
         configure: |_| {},
+        secure: false,
         lying_syncs: 0,
         doubles: Doubles::default,
     };
@@ -126,6 +129,7 @@ impl Scenario {
             partitions,
             variables,
             configure,
+            secure,
             lying_syncs,
             doubles,
         } = self.setting;
@@ -137,6 +141,7 @@ impl Scenario {
             partitions,
             variables,
             configure,
+            secure,
             lying_syncs,
             doubles: doubles(),
         }
@@ -171,13 +176,14 @@ impl Scenario {
     }
 
     fn playing(&self, play: Play, seed: u64, recorder: Recorder) -> Workload {
-        let patience = self.patience;
+        let (patience, secure) = (self.patience, self.setting.secure);
         Box::new(move |clients: Clients, healed| {
             let stage = Stage {
                 clients,
                 recorder,
                 patience,
                 seed,
+                secure,
                 healed,
             };
             async move { play(stage).await }.boxed()

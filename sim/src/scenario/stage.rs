@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
+use host::Secret;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
 use crate::client::reader::Reader;
-use crate::client::{Client, Profile};
+use crate::client::{Access, Client, Profile};
 use crate::history::{Event, Name, Recorder};
 use crate::seed::Numbers;
 use crate::storage;
 use crate::trace::Node;
-use crate::world::{Clients, KAFKA_PORT};
+use crate::world::{Clients, KAFKA_PORT, secure};
 
 /// The client that reads the whole log at the end.
 pub const AUDITOR: &str = "auditor";
+
+/// What clients authenticate with; a Queen that asks nobody takes any.
+const PASSWORD: &str = "a-token";
 
 /// Where clients play. Clones are the same.
 #[derive(Clone, Debug)]
@@ -26,6 +30,8 @@ pub struct Stage {
     /// How long they may take after the heal.
     pub patience: Duration,
     pub(super) seed: u64,
+    /// Clients come over TLS.
+    pub(super) secure: bool,
     pub(super) healed: watch::Receiver<bool>,
 }
 
@@ -43,6 +49,13 @@ impl Stage {
             id: id.into(),
             bootstrap: (door.name().to_owned(), KAFKA_PORT),
             recorder: self.recorder.clone(),
+            access: match self.secure {
+                true => Access {
+                    trusts: Some(secure::roots()),
+                    password: Some(Secret::new(PASSWORD.to_owned())),
+                },
+                false => Access::default(),
+            },
         }
     }
 

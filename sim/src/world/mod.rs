@@ -2,10 +2,11 @@
 //! between them, and the hand that breaks and mends it all ([`strike`]).
 //!
 //! Doors and fakes run as they are shipped ([`programs`]); only their `host` is simulated. TLS, where
-//! a door offers it, runs over these same sockets: a listener's certificate is one more variable.
+//! the description has it, is the shipped one over these same sockets ([`secure`]).
 
 mod clients;
 mod programs;
+pub mod secure;
 mod strike;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,6 +62,8 @@ pub struct Description {
     pub variables: &'static [(&'static str, &'static str)],
     /// What no variable of a facade says.
     pub configure: fn(&mut Config),
+    /// Facades speak TLS, and authenticate.
+    pub secure: bool,
     /// Queen's disk confirms so many syncs that a power cut undoes: a planted fault. 0 is an
     /// honest disk.
     pub lying_syncs: usize,
@@ -79,6 +82,7 @@ impl Default for Description {
             partitions: 2,
             variables: &[],
             configure: |_| {},
+            secure: false,
             lying_syncs: 0,
             doubles: Doubles::default(),
         }
@@ -204,6 +208,9 @@ impl World {
             // The world ends runs by itself.
             .simulation_duration(Duration::MAX)
             .build();
+        if description.secure {
+            trace.conceal(KAFKA_PORT);
+        }
         let late = Late::default();
         let of = |node| Clients::new(node, seed, late.clone(), trace.clone());
         let mut world = Self {
@@ -298,6 +305,7 @@ impl World {
                     machine,
                     variables: programs::variables(server, upstream, description),
                     configure: description.configure,
+                    secure: description.secure,
                     upstream,
                     told,
                 };

@@ -11,7 +11,7 @@ use futures::future::LocalBoxFuture;
 use host::{Host, Remote};
 use tokio::sync::Notify;
 
-use super::{Description, KAFKA_PORT, QUEEN_PORT};
+use super::{Description, KAFKA_PORT, QUEEN_PORT, secure};
 use crate::disk::Disk;
 use crate::history::{Event, Mark, Name, Recorder};
 use crate::machine::Machine;
@@ -88,6 +88,7 @@ pub(super) struct FacadeProgram {
     pub(super) machine: Machine,
     pub(super) variables: Variables,
     pub(super) configure: fn(&mut Config),
+    pub(super) secure: bool,
     /// Where calls to Queen go first.
     pub(super) upstream: Node,
     /// Rings when it is told to stop.
@@ -104,6 +105,9 @@ impl FacadeProgram {
         loop {
             let mut config = Config::from_variables(&self.variables)?;
             (self.configure)(&mut config);
+            if self.secure {
+                secure::secure(&mut config);
+            }
             let upstream = Arc::new(remote(&host, self.upstream));
             let facade = facade::boot::start(config, host.clone(), upstream).await?;
             self.told.notified().await;

@@ -11,7 +11,7 @@ use sim::client::admin::{Admin, AdminError};
 use sim::client::consumer::{Consumer, Settings, Start};
 use sim::client::producer::{Plan, Producer, Record, Writer};
 use sim::client::profile::HURRIED;
-use sim::client::{Client, Profile};
+use sim::client::{Access, Client, Profile};
 use sim::history::{Entry, Event, Name, Promise, Recorder, Reply, TopicPartition, Value, check};
 use sim::schedule::Step;
 use sim::seed::Numbers;
@@ -39,6 +39,7 @@ impl Stage {
             id: id.into(),
             bootstrap: (Node::Facade.name().to_owned(), KAFKA_PORT),
             recorder: self.recorder.clone(),
+            access: Access::default(),
         }
     }
 

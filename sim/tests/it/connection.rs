@@ -14,7 +14,7 @@ use kafka_protocol::protocol::Encodable;
 use kafka_wire::ApiKey;
 use kafka_wire::header::{RequestHeader, put_response_header};
 use sim::client::profile::{FRANZ_GO, JAVA, LIBRDKAFKA};
-use sim::client::{CallError, Client, Connection, Profile};
+use sim::client::{Access, CallError, Client, Connection, Profile};
 use sim::history::{Event, Recorder};
 use sim::machine::Machine;
 use sim::trace::{Node, Trace};
@@ -125,6 +125,7 @@ where
             id: "a".into(),
             bootstrap: (Node::Facade.name().to_owned(), 9092),
             recorder,
+            access: Access::default(),
         };
         let address = client.bootstrap.clone();
         let connection = Connection::open(&client, &address).await?;

@@ -20,8 +20,11 @@ fn trace(process: Child) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// Some scenarios of each family that has any, twenty in all.
-fn twenty() -> Vec<&'static Scenario> {
+/// Over TLS, where frames are compared as clients write and read them, and records by their size.
+const OVER_TLS: &str = "acknowledged-is-there-once-over-tls";
+
+/// Some scenarios of each family that has any, twenty in all, and one over TLS.
+fn chosen() -> Vec<&'static Scenario> {
     let shares = [
         (Family::Failover, 8),
         (Family::Rebalance, 8),
@@ -32,14 +35,14 @@ fn twenty() -> Vec<&'static Scenario> {
         let members = scenario::all().filter(|scenario| scenario.family == family);
         chosen.extend(members.take(share));
     }
+    assert_eq!(chosen.len(), 20);
+    chosen.push(scenario::named(OVER_TLS).expect("a scenario"));
     chosen
 }
 
 #[test]
 fn twenty_runs_are_the_same_in_two_processes_each() {
-    let chosen = twenty();
-    assert_eq!(chosen.len(), 20);
-    for (seed, scenario) in (40..).zip(chosen) {
+    for (seed, scenario) in (40..).zip(chosen()) {
         let (one, other) = (started(scenario, seed), started(scenario, seed));
         let (one, other) = (trace(one), trace(other));
         let name = scenario.name;

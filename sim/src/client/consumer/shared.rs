@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use host::Monotonic;
 use kafka_wire::ErrorCode;
-use tokio::sync::watch;
+use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::Settings;
 use super::coordinator::{Committed, Coordinator, failure};
@@ -25,6 +25,9 @@ pub(super) struct Shared {
     pub topics: Mutex<BTreeSet<Name>>,
     /// `None` without a group.
     pub coordinator: Option<Coordinator>,
+    /// One commit that nobody waits for at a time, in the order in which they were asked for: a
+    /// later one must not be overtaken by an earlier one that is tried again.
+    pub committing: AsyncMutex<()>,
     state: Mutex<State>,
     /// Rings when the state has changed.
     bell: watch::Sender<()>,
@@ -75,6 +78,7 @@ impl Shared {
             settings,
             topics: Mutex::new(topics),
             coordinator,
+            committing: AsyncMutex::default(),
             state: Mutex::new(State {
                 positions: Positions::default(),
                 membership,
@@ -202,13 +206,24 @@ impl Shared {
         timeout: Duration,
         retries: u32,
     ) -> Result<(), CommitError> {
+        self.commit_as(self.identity(), offsets, timeout, retries)
+            .await
+    }
+
+    /// The same as whoever the member was when it was asked to.
+    pub(super) async fn commit_as(
+        &self,
+        identity: Identity,
+        offsets: BTreeMap<TopicPartition, i64>,
+        timeout: Duration,
+        retries: u32,
+    ) -> Result<(), CommitError> {
         let Some(coordinator) = &self.coordinator else {
             return Err(CommitError::NoGroup);
         };
         if offsets.is_empty() {
             return Ok(());
         }
-        let identity = self.identity();
         let call = Call::Commit {
             group: coordinator.group.clone(),
             member: identity.member.clone(),

@@ -45,6 +45,8 @@ const CEILINGS: &[(ApiKey, i16)] = &[
     (ApiKey::SYNC_GROUP, 5),
     (ApiKey::DESCRIBE_GROUPS, 6),
     (ApiKey::LIST_GROUPS, 5),
+    (ApiKey::SASL_HANDSHAKE, 1),
+    (ApiKey::SASL_AUTHENTICATE, 2),
     (ApiKey::API_VERSIONS, 4),
     (ApiKey::CREATE_TOPICS, 7),
     (ApiKey::DELETE_TOPICS, 6),

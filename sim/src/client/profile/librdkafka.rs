@@ -50,6 +50,8 @@ const CEILINGS: &[(ApiKey, i16)] = &[
     (ApiKey::SYNC_GROUP, 3),
     (ApiKey::DESCRIBE_GROUPS, 4),
     (ApiKey::LIST_GROUPS, 5),
+    (ApiKey::SASL_HANDSHAKE, 1),
+    (ApiKey::SASL_AUTHENTICATE, 1),
     (ApiKey::API_VERSIONS, 3),
     (ApiKey::CREATE_TOPICS, 4),
     (ApiKey::DELETE_TOPICS, 1),

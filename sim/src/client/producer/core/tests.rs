@@ -1,4 +1,9 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+
 use super::*;
+use crate::client::profile::Desynchronised;
 
 #[derive(Debug)]
 struct NoJitter;
