@@ -18,6 +18,8 @@ use crate::handlers;
 use crate::room::Room;
 
 pub(crate) mod beyond;
+#[cfg(test)]
+mod failures;
 
 /// The largest response: the ceiling that frames have in both directions.
 pub const MAX_RESPONSE_BYTES: usize = 100 * 1024 * 1024;

@@ -65,6 +65,7 @@ struct World {
     calls: Vec<Call>,
     max_body_bytes: Option<usize>,
     forbidden_queue: Option<String>,
+    broken: Option<Fault>,
     pushes_now: usize,
     pushes_at_once: usize,
 }
@@ -132,6 +133,11 @@ impl ScriptedQueen {
             .entry(route.to_owned())
             .or_default()
             .extend(faults);
+    }
+
+    /// Lets every call go wrong for which nothing is scripted.
+    pub fn break_down(&self, fault: Fault) {
+        self.world().broken = Some(fault);
     }
 
     /// Refuses bodies beyond this with 413.
@@ -228,7 +234,8 @@ impl ScriptedQueen {
                 world.pushes_at_once = world.pushes_at_once.max(world.pushes_now);
             }
             let queued = world.faults.get_mut(&route).and_then(VecDeque::pop_front);
-            queued.unwrap_or(Fault::None)
+            let broken = world.broken.clone();
+            queued.or(broken).unwrap_or(Fault::None)
         };
         let answer = self.answer(&route, &body, bytes.len(), &fault).await;
         if route == "push" {

@@ -8,7 +8,7 @@ use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
 use uuid::Uuid;
 
-use crate::catalogue::{Lookup, View};
+use crate::catalogue::{Lookup, RecordState, View};
 use crate::context::Context;
 use crate::groups::{GroupName, GroupType};
 use crate::offsets::Tenant;
@@ -79,16 +79,38 @@ pub(super) struct Resolved {
     pub(super) name: TopicName,
     /// Its id; nil when it can't be told now.
     pub(super) id: Uuid,
+    /// Its width; `None` when it can't be told now.
+    width: Option<i32>,
+}
+
+impl Resolved {
+    /// Whether offsets of this partition may be stored: it exists, or that can't be told now.
+    pub(super) fn has_partition(&self, partition: i32) -> bool {
+        partition >= 0 && self.width.is_none_or(|width| partition < width)
+    }
 }
 
 /// For each topic what it is, or why its offsets can't be stored: a name must exist, or that can't be
-/// told now; an id must be known. What the cached list lacks is looked up afresh, since another
-/// process may just have created the topic.
+/// told now; an id must be known.
 pub(super) async fn resolve(cx: &Context, asked: &[TopicRef]) -> Vec<Result<Resolved, ErrorCode>> {
+    resolve_up_to(cx, asked, &[]).await
+}
+
+/// The same where the highest partition asked of each topic is known. What the cached list lacks is
+/// looked up afresh, since another process may just have created the topic, or widened it.
+pub(super) async fn resolve_up_to(
+    cx: &Context,
+    asked: &[TopicRef],
+    highest: &[i32],
+) -> Vec<Result<Resolved, ErrorCode>> {
     let (catalogue, session) = (&cx.node.catalogue, &cx.session);
     let mut view = catalogue.view(&session.scope, &session.credential).await;
-    let absent = |view: &View, topic: &TopicRef| matches!(look(view, topic), Lookup::Absent);
-    if asked.iter().any(|topic| absent(&view, topic)) {
+    let lacks = |at: usize, topic: &TopicRef| match look(&view, topic) {
+        Lookup::Absent => true,
+        Lookup::Found(found) => highest.get(at).is_some_and(|&at| at >= found.partitions),
+        Lookup::Illegal(_) | Lookup::Failed(_) | Lookup::Later => false,
+    };
+    if asked.iter().enumerate().any(|(at, topic)| lacks(at, topic)) {
         match catalogue
             .fresh_view(&session.scope, &session.credential)
             .await
@@ -114,10 +136,12 @@ fn judge(view: &View, topic: &TopicRef) -> Result<Resolved, ErrorCode> {
         (Lookup::Found(found), _) => Ok(Resolved {
             name: TopicName(StrBytes::from_string(found.name.to_string())),
             id: found.id,
+            width: (found.record != RecordState::Unread).then_some(found.partitions),
         }),
         (Lookup::Failed(_) | Lookup::Later, TopicRef::Name(name)) => Ok(Resolved {
             name: name.clone(),
             id: Uuid::nil(),
+            width: None,
         }),
         (Lookup::Absent | Lookup::Illegal(_), TopicRef::Name(_)) => {
             Err(ErrorCode::UnknownTopicOrPartition)
@@ -127,14 +151,6 @@ fn judge(view: &View, topic: &TopicRef) -> Result<Resolved, ErrorCode> {
             Err(ErrorCode::CoordinatorNotAvailable)
         }
     }
-}
-
-/// For each name, whether offsets of the topic may be stored.
-pub(super) async fn known_topics(cx: &Context, names: &[&str]) -> Vec<bool> {
-    let named = |name: &&str| TopicRef::Name(TopicName(StrBytes::from_string((*name).to_owned())));
-    let asked: Vec<TopicRef> = names.iter().map(named).collect();
-    let resolved = resolve(cx, &asked).await;
-    resolved.iter().map(Result::is_ok).collect()
 }
 
 /// For each partition of each topic, whether it exists, or that can't be told now.

@@ -2,8 +2,8 @@
 //!
 //! - Answered when the offsets are durable in Queen; commits of all groups and connections of a
 //!   tenant share calls.
-//! - A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION, as in Kafka; while the topics can't
-//!   be read, every legal name is accepted.
+//! - A topic or partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION, as in Kafka; while the
+//!   topics can't be read, every legal name is accepted.
 //! - A member of the consumer protocol commits at its epoch from version 9 on; one that has moved on
 //!   since still commits what it has owned without interruption (KIP-1251), and the rest is
 //!   STALE_MEMBER_EPOCH.
@@ -31,7 +31,7 @@ use kafka_wire::ErrorCode;
 
 use crate::context::Context;
 use crate::groups::{Committer, GroupName};
-use crate::handlers::group_topics::{TopicRef, offsets_tenant, resolve};
+use crate::handlers::group_topics::{TopicRef, offsets_tenant, resolve_up_to};
 use crate::offsets::{Change, Commit, MAX_METADATA_BYTES, OffsetKey, OffsetRow, WriteError};
 use crate::upstream_errors::{self, Api};
 
@@ -61,7 +61,12 @@ pub async fn handle(cx: &Context, request: OffsetCommitRequest) -> OffsetCommitR
         Ok(name) => name,
         Err(error) => return respond(&refs, &partitions, |_, _| error.error_code()),
     };
-    let resolved = resolve(cx, &refs).await;
+    let highest = |of: &Vec<OffsetCommitRequestPartition>| {
+        let indexes = of.iter().map(|partition| partition.partition_index);
+        indexes.max().unwrap_or(-1)
+    };
+    let highest: Vec<i32> = partitions.iter().map(highest).collect();
+    let resolved = resolve_up_to(cx, &refs, &highest).await;
     let mut codes = Codes::default();
     let mut changes = Vec::new();
     let mut places = Vec::new();
@@ -70,8 +75,8 @@ pub async fn handle(cx: &Context, request: OffsetCommitRequest) -> OffsetCommitR
     for (t, (topic, partitions)) in resolved.iter().zip(&partitions).enumerate() {
         for (p, partition) in partitions.iter().enumerate() {
             let topic = match topic {
-                Ok(_) if partition.partition_index < 0 => Err(ErrorCode::UnknownTopicOrPartition),
-                Ok(topic) => Ok(topic),
+                Ok(topic) if topic.has_partition(partition.partition_index) => Ok(topic),
+                Ok(_) => Err(ErrorCode::UnknownTopicOrPartition),
                 Err(code) => Err(*code),
             };
             let changed = topic.and_then(|topic| {

@@ -27,7 +27,7 @@ use kafka_wire::ErrorCode;
 
 use crate::context::Context;
 use crate::groups::GroupName;
-use crate::handlers::group_topics::{known_topics, offsets_tenant};
+use crate::handlers::group_topics::{TopicRef, offsets_tenant, resolve_up_to};
 use crate::handlers::transactional;
 use crate::offsets::{MAX_METADATA_BYTES, OffsetKey};
 
@@ -46,14 +46,22 @@ pub async fn handle(cx: &Context, request: TxnOffsetCommitRequest) -> TxnOffsetC
     if request.transactional_id.is_empty() {
         return respond(request.topics, |_, _| ErrorCode::InvalidRequest);
     }
-    let names: Vec<&str> = request.topics.iter().map(|topic| &**topic.name).collect();
-    let known = known_topics(cx, &names).await;
+    let named = |topic: &TxnOffsetCommitRequestTopic| {
+        let indexes = topic.partitions.iter().map(|p| p.partition_index);
+        let name = TopicRef::Name(topic.name.clone());
+        (name, indexes.max().unwrap_or(-1))
+    };
+    let (refs, highest): (Vec<_>, Vec<_>) = request.topics.iter().map(named).unzip();
+    let resolved = resolve_up_to(cx, &refs, &highest).await;
     let mut codes: Vec<Vec<ErrorCode>> = Vec::with_capacity(request.topics.len());
     let mut offsets = Vec::new();
-    for (topic, known) in request.topics.iter().zip(known) {
+    for (topic, resolved) in request.topics.iter().zip(resolved) {
         let name: Arc<str> = Arc::from(&**topic.name);
         let judge = |partition: &TxnOffsetCommitRequestPartition| {
-            if !known || partition.partition_index < 0 {
+            let known = resolved
+                .as_ref()
+                .is_ok_and(|topic| topic.has_partition(partition.partition_index));
+            if !known {
                 return Err(ErrorCode::UnknownTopicOrPartition);
             }
             staged(&group.id, &name, partition)

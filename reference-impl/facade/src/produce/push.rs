@@ -5,9 +5,11 @@
 //! - Nobody knows (answer lost): the same items again where Queen recognises them.
 //! - Refused as a whole (413, 400, 404; 403 by queue): halved until only the offender is left.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use host::Monotonic;
+use indexmap::IndexMap;
 use kafka_wire::ErrorCode;
 
 use super::gather::Gatherer;
@@ -163,17 +165,12 @@ impl Push<'_> {
 
     /// One body per queue in place of one for several: permission is a matter of queues at most.
     fn part_by_queue(&mut self, units: Vec<Unit>) {
-        let mut bodies: Vec<Vec<Unit>> = Vec::new();
+        let mut bodies: IndexMap<Arc<str>, Vec<Unit>> = IndexMap::new();
         for unit in units {
-            match bodies
-                .iter_mut()
-                .find(|body| body.iter().any(|first| first.lane.queue == unit.lane.queue))
-            {
-                Some(body) => body.push(unit),
-                None => bodies.push(vec![unit]),
-            }
+            let queue = Arc::clone(&unit.lane.queue);
+            bodies.entry(queue).or_default().push(unit);
         }
-        self.work.extend(bodies.into_iter().rev());
+        self.work.extend(bodies.into_values().rev());
     }
 
     /// The same body again, after a wait, for those whose clients wait that long.

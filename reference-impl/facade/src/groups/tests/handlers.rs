@@ -59,14 +59,14 @@ async fn commit(world: &World, request: typed::OffsetCommitRequest) -> Vec<Error
 #[tokio::test(start_paused = true)]
 async fn each_partition_of_a_commit_is_judged_alone() {
     let world = World::new();
-    world.queen.create("t");
+    world.queen.store("t", 8, serde_json::json!({}));
     let partitions = vec![
         partition(0, 5, 4096),
         partition(1, 5, 4097),
         partition(2, -2, 0),
-        partition(3, -1, 0),
+        partition(8, -1, 0),
         partition(-1, 5, 0),
-        partition(1_000_000, 5, 0),
+        partition(9, 5, 0),
     ];
     let absent = vec![partition(0, 5, 0)];
     let topics = vec![
@@ -82,13 +82,13 @@ async fn each_partition_of_a_commit_is_judged_alone() {
         E::InvalidCommitOffsetSize,
         E::None,
         E::UnknownTopicOrPartition,
-        E::None,
+        E::UnknownTopicOrPartition,
         E::UnknownTopicOrPartition,
         E::UnknownTopicOrPartition,
         E::UnknownTopicOrPartition,
     ];
     assert_eq!(commit(&world, request("g", topics)).await, expected);
-    assert_eq!(world.queen.rows("qk:group:").len(), 3);
+    assert_eq!(world.queen.rows("qk:group:").len(), 2);
 }
 
 #[tokio::test(start_paused = true)]
