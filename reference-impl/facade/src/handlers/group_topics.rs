@@ -153,6 +153,14 @@ fn judge(view: &View, topic: &TopicRef) -> Result<Resolved, ErrorCode> {
     }
 }
 
+/// For each name, whether offsets of the topic may be stored.
+pub(super) async fn known_topics(cx: &Context, names: &[&str]) -> Vec<bool> {
+    let named = |name: &&str| TopicRef::Name(TopicName(StrBytes::from_string((*name).to_owned())));
+    let asked: Vec<TopicRef> = names.iter().map(named).collect();
+    let resolved = resolve(cx, &asked).await;
+    resolved.iter().map(Result::is_ok).collect()
+}
+
 /// For each partition of each topic, whether it exists, or that can't be told now.
 pub(super) async fn known_partitions(cx: &Context, asked: &[(&str, &[i32])]) -> Vec<Vec<bool>> {
     let (catalogue, session) = (&cx.node.catalogue, &cx.session);

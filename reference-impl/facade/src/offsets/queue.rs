@@ -38,9 +38,20 @@ struct Job {
     group: Arc<str>,
     protocol_type: Arc<str>,
     changes: std::vec::IntoIter<(OffsetKey, Change)>,
+    /// In place of changes: what becomes of the group's index row.
+    index: Option<IndexChange>,
     /// How many changes were taken into calls.
     taken: usize,
     reply: Arc<Reply>,
+}
+
+/// What becomes of a group's index row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IndexChange {
+    /// It is written.
+    Put,
+    /// It is deleted; a commit behind it writes it again.
+    Delete,
 }
 
 /// One row of a call and who waits for it.
@@ -55,6 +66,7 @@ pub(super) struct Entry {
 pub(super) enum Write {
     Offset(Change),
     Index(IndexRow),
+    Unindex,
     /// Rolls the call back when it is lost.
     Fence(FenceRow),
 }
@@ -93,10 +105,35 @@ impl Queue {
             group: commit.group,
             protocol_type: commit.protocol_type,
             changes: commit.changes.into_iter(),
+            index: None,
             taken: 0,
             reply: Arc::clone(reply),
         });
         Ok(())
+    }
+
+    /// Queues a change of the index row of a commit's group, behind everything else; false when too
+    /// much waits.
+    pub(super) fn push_index(
+        &mut self,
+        commit: Commit,
+        index: IndexChange,
+        reply: &Arc<Reply>,
+    ) -> bool {
+        if self.writes >= MAX_WAITING_WRITES {
+            return false;
+        }
+        self.writes += 1;
+        self.jobs.push_back(Job {
+            credential: commit.tenant.credential,
+            group: commit.group,
+            protocol_type: commit.protocol_type,
+            changes: Vec::new().into_iter(),
+            index: Some(index),
+            taken: 0,
+            reply: Arc::clone(reply),
+        });
+        true
     }
 
     /// The index row of `group` is written.
@@ -105,11 +142,6 @@ impl Queue {
             self.indexed.swap_remove_index(0);
         }
         self.indexed.insert(group);
-    }
-
-    /// The next commit of `group` writes its index row again.
-    pub(super) fn forget(&mut self, group: &str) {
-        self.indexed.swap_remove(group);
     }
 
     /// Takes the next call's rows: in order, of the first job's credential, until the call is full.
@@ -148,19 +180,36 @@ impl Queue {
             let fence = || Entry::of(&job.group, Write::Fence(fences.row(now_ms)));
             entries.entry(key).or_insert_with(fence);
         }
+        let row = || IndexRow {
+            pt: job.protocol_type.as_ref().to_owned(),
+            ts: now_ms,
+        };
+        if let Some(index) = job.index {
+            self.writes -= 1;
+            let entry = entries
+                .entry(index_key(&job.group))
+                .or_insert_with(|| Entry::of(&job.group, Write::Unindex));
+            entry.write = match index {
+                IndexChange::Put => Write::Index(row()),
+                IndexChange::Delete => Write::Unindex,
+            };
+            if index == IndexChange::Delete {
+                self.indexed.swap_remove(&job.group);
+            }
+            entry.waiting.push((Arc::clone(&job.reply), 0));
+            return true;
+        }
         let puts = job
             .changes
             .as_slice()
             .iter()
             .any(|(_, change)| matches!(change, Change::Put(_)));
         if puts && !self.indexed.contains(&job.group) {
-            let key = index_key(&job.group);
-            if !entries.contains_key(&key) {
-                let row = IndexRow {
-                    pt: job.protocol_type.as_ref().to_owned(),
-                    ts: now_ms,
-                };
-                entries.insert(key, Entry::of(&job.group, Write::Index(row)));
+            let entry = entries
+                .entry(index_key(&job.group))
+                .or_insert_with(|| Entry::of(&job.group, Write::Unindex));
+            if matches!(entry.write, Write::Unindex) {
+                entry.write = Write::Index(row());
             }
         }
         while let Some(next) = job.changes.as_slice().first() {
@@ -231,7 +280,9 @@ pub(super) fn batch(
     for (key, entry) in entries {
         let added = match &entry.write {
             Write::Offset(Change::Put(row)) => batch.put_forever(key, row),
-            Write::Offset(Change::Delete) => batch.delete(key, Expect::Any, OnLoss::Skip),
+            Write::Offset(Change::Delete) | Write::Unindex => {
+                batch.delete(key, Expect::Any, OnLoss::Skip)
+            }
             Write::Index(row) => batch.put_forever(key, row),
             Write::Fence(row) => {
                 let expect = fences.map_or(Expect::Any, |fences| fences.expect(&entry.group));

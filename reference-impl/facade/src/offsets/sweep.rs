@@ -4,12 +4,11 @@ use std::collections::BTreeMap;
 
 use super::commit::{Change, Commit, WriteError};
 use super::keys::{INDEX_PREFIX, group_prefix, index_key, indexed_group, parse};
+use super::queue::IndexChange;
 use super::rows::IndexRow;
 use super::{OffsetKey, Offsets, Tenant, unfolded};
 use crate::queen::Error;
-use crate::queen::kv::{
-    Batch, Expect, MAX_KEY_BYTES, MAX_OPERATIONS, OnLoss, OpResult, Outcome, Row,
-};
+use crate::queen::kv::{Batch, Expect, MAX_KEY_BYTES, MAX_OPERATIONS, OnLoss, Row};
 
 /// Pages of the index: 10,000 groups.
 const MAX_INDEX_PAGES: usize = 10;
@@ -114,6 +113,11 @@ impl Offsets {
         Ok(())
     }
 
+    async fn change_index(&self, commit: Commit, index: IndexChange) -> Result<(), WriteError> {
+        let receipt = self.writer.submit_index(commit, index);
+        receipt.verdicts().await.into_iter().collect()
+    }
+
     /// Deletes every offset of a group, then its index row: a group is listed until nothing of it
     /// is left.
     ///
@@ -122,8 +126,7 @@ impl Offsets {
     /// [`SweepError`]. Deletion is not atomic: after an error other than `Unknown` the group may
     /// have lost a part of its offsets, and asking again carries on.
     pub async fn delete_group(&self, tenant: &Tenant, group: &str) -> Result<(), SweepError> {
-        let key = index_key(group);
-        if key.len() > MAX_KEY_BYTES {
+        if index_key(group).len() > MAX_KEY_BYTES {
             return Err(SweepError::Unknown);
         }
         let prefix = group_prefix(group);
@@ -154,16 +157,24 @@ impl Offsets {
         if scan.cut {
             return Err(SweepError::TooMany);
         }
-        let mut batch = Batch::new();
-        batch
-            .delete(&key, Expect::Any, OnLoss::Skip)
-            .map_err(|_| Error::Unsendable("an index key that Queen would refuse"))?;
-        let outcome = self.store.run(&tenant.credential, &batch).await?;
-        self.writer.forget_group(&tenant.scope, group);
-        let had_index = match &outcome {
-            Outcome::Done(results) => matches!(results.first(), Some(OpResult::Applied(_))),
-            Outcome::Precondition(_) => false,
+        let index = self.group_indexes(tenant, &[group]).await?.pop().flatten();
+        let had_index = index.is_some();
+        let change = Commit {
+            tenant: tenant.clone(),
+            group: group.into(),
+            protocol_type: index.unwrap_or_default().pt.into(),
+            changes: Vec::new(),
         };
+        self.change_index(change.clone(), IndexChange::Delete)
+            .await?;
+        // A commit that was on its way has found the group indexed: it must stay listed.
+        let left = self
+            .store
+            .scan(&tenant.credential, &prefix, true, 1)
+            .await?;
+        if !left.rows.is_empty() {
+            self.change_index(change, IndexChange::Put).await?;
+        }
         if had_offsets || had_index {
             Ok(())
         } else {

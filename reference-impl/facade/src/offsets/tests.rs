@@ -647,3 +647,28 @@ async fn a_deletion_that_fails_half_way_says_so_and_can_be_repeated() {
     assert!(world.offsets.group_indexes(&tenant, &["g"]).await.unwrap()[0].is_some());
     assert!(world.offsets.delete_group(&tenant, "g").await.is_ok());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_in_the_middle_of_a_deletion_stays_listed() {
+    let world = World::new();
+    world.commit("g", &[1, 2]).verdicts().await;
+    let tenant = tenant("token");
+    // Two scans; the rows are deleted, and the answer takes its time.
+    let faults = [
+        Fault::None,
+        Fault::None,
+        Fault::Slow(Duration::from_secs(1)),
+    ];
+    world.queen.script("kv", faults);
+    let commit = async {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        world.commit("g", &[3]).verdicts().await
+    };
+    let (deleted, committed) = tokio::join!(world.offsets.delete_group(&tenant, "g"), commit);
+    assert!(deleted.is_ok(), "{deleted:?}");
+    assert!(all_written(&committed));
+    assert_eq!(world.stored("g", "t", 0), Some(3));
+    let listed = world.offsets.list_groups(&tenant).await.unwrap();
+    let groups: Vec<_> = listed.groups.iter().map(|(name, _)| name).collect();
+    assert_eq!(groups, ["g"]);
+}

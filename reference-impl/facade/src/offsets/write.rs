@@ -19,7 +19,7 @@ use super::Store;
 use super::commit::{Change, Commit, Receipt, WriteError};
 use super::fence::{Fences, Fencing, Lost};
 use super::pace::Pace;
-use super::queue::{Entry, Gathered, Queue, Write, asked, batch, halve};
+use super::queue::{Entry, Gathered, IndexChange, Queue, Write, asked, batch, halve};
 use crate::queen::kv::{OpResult, Outcome};
 use crate::queen::{Class, Scope};
 
@@ -105,23 +105,39 @@ impl Writer {
             return receipt;
         }
         self.metrics.writes.add(changes as u64);
-        if !queue.running {
-            queue.running = true;
+        self.start(&lane, queue);
+        receipt
+    }
+
+    /// Changes the index row of the group of `commit` (whose own changes are not looked at), behind
+    /// everything queued for its scope before.
+    pub(super) fn submit_index(self: &Arc<Self>, commit: Commit, index: IndexChange) -> Receipt {
+        let (receipt, reply) = Receipt::new(1);
+        let lane = self.lane(&commit.tenant.scope);
+        let mut queue = lane.lock();
+        if queue.push_index(commit, index, &reply) {
+            self.start(&lane, queue);
+        } else {
             drop(queue);
-            let writer = Arc::clone(self);
-            // A drain waits for what was accepted.
-            let guard = self.shutdown.guard();
-            tokio::spawn(async move {
-                writer.run(&lane).await;
-                drop(guard);
-            });
+            reply.judge(0, Err(WriteError::Busy));
         }
         receipt
     }
 
-    /// The next commit of `group` writes its index row again.
-    pub(super) fn forget_group(&self, scope: &Scope, group: &str) {
-        self.lane(scope).lock().forget(group);
+    /// Sees to it that what waits is written.
+    fn start(self: &Arc<Self>, lane: &Arc<Lane>, mut queue: MutexGuard<'_, Queue>) {
+        if queue.running {
+            return;
+        }
+        queue.running = true;
+        drop(queue);
+        let (writer, lane) = (Arc::clone(self), Arc::clone(lane));
+        // A drain waits for what was accepted.
+        let guard = self.shutdown.guard();
+        tokio::spawn(async move {
+            writer.run(&lane).await;
+            drop(guard);
+        });
     }
 
     fn lane(&self, scope: &Scope) -> Arc<Lane> {
@@ -178,7 +194,10 @@ impl Writer {
                             Ok(())
                         }
                         (_, Some(OpResult::Applied(_)))
-                        | (Write::Offset(Change::Delete), Some(OpResult::Lost(..))) => Ok(()),
+                        | (
+                            Write::Offset(Change::Delete) | Write::Unindex,
+                            Some(OpResult::Lost(..)),
+                        ) => Ok(()),
                         _ => Err(WriteError::NotApplied),
                     });
                 }
