@@ -136,7 +136,9 @@ fn judge(view: &View, topic: &TopicRef) -> Result<Resolved, ErrorCode> {
         (Lookup::Found(found), _) => Ok(Resolved {
             name: TopicName(StrBytes::from_string(found.name.to_string())),
             id: found.id,
-            width: (found.record != RecordState::Unread).then_some(found.partitions),
+            // An old reading says what is there, not what is missing.
+            width: (view.trouble.is_none() && found.record != RecordState::Unread)
+                .then_some(found.partitions),
         }),
         (Lookup::Failed(_) | Lookup::Later, TopicRef::Name(name)) => Ok(Resolved {
             name: name.clone(),
