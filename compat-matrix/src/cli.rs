@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use host::Secret;
 
-use crate::bench::SERVE_QUEEN;
 use crate::docs;
 use crate::drivers::{Catalogue, CatalogueError, EVERY};
 use crate::expectations::matches;
 use crate::spec::{Spec, WIRE};
-use crate::target::Kind;
+use crate::target::{Kind, QueenOptions, SERVE_QUEEN};
+use crate::wire::{Access, Credentials, Security, Trust};
 
 /// Every outcome is the expected one.
 const ALL_EXPECTED: u8 = 0;
@@ -57,7 +58,7 @@ enum Command {
     Sequences(sequences::SequencesArguments),
     /// The Queen that `bench` compares with, on a port that it prints.
     #[command(name = SERVE_QUEEN, hide = true)]
-    ServeQueen(bench::ServeQueenArguments),
+    ServeQueen(QueenOptions),
 }
 
 #[derive(Debug, Args)]
@@ -90,6 +91,8 @@ struct Selection {
     /// The server of target bootstrap.
     #[arg(long, value_name = "HOST:PORT")]
     bootstrap: Option<String>,
+    #[command(flatten)]
+    security: SecurityArguments,
     /// Only checks whose id holds this text, or fits it when it has a `*`.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
@@ -104,10 +107,61 @@ struct Selection {
     client: Vec<String>,
 }
 
+/// How the server of target bootstrap is spoken to.
+#[derive(Debug, Default, Args)]
+struct SecurityArguments {
+    /// Speak TLS, and trust the certificates of this PEM file.
+    #[arg(long, value_name = "FILE")]
+    tls_ca: Option<PathBuf>,
+    /// Authenticate by this mechanism.
+    #[arg(long, value_enum, requires = "user", requires = "password_file")]
+    sasl: Option<Mechanism>,
+    /// The user name.
+    #[arg(long, value_name = "NAME", requires = "sasl")]
+    user: Option<String>,
+    /// A file with the password: an argument would show it to everybody on the machine.
+    #[arg(long, value_name = "FILE", requires = "sasl")]
+    password_file: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Mechanism {
+    /// SASL/PLAIN.
+    Plain,
+}
+
+impl SecurityArguments {
+    const fn is_asked_for(&self) -> bool {
+        self.tls_ca.is_some() || self.sasl.is_some()
+    }
+
+    /// Reads the files.
+    fn read(&self) -> Result<Security, String> {
+        let tls = self.tls_ca.as_deref().map(Trust::of_file).transpose();
+        let tls = tls.map_err(|error| format!("--tls-ca: {error}"))?;
+        let sasl = match (&self.sasl, &self.user, &self.password_file) {
+            (Some(Mechanism::Plain), Some(user), Some(file)) => {
+                let password = std::fs::read_to_string(file).map_err(|error| {
+                    format!("--password-file: cannot read {}: {error}", file.display())
+                })?;
+                Some(Credentials {
+                    username: user.clone(),
+                    // Editors end a file with a line feed.
+                    password: Secret::new(password.trim_end_matches(['\r', '\n']).to_owned()),
+                })
+            }
+            _ => None,
+        };
+        Ok(Security { tls, sasl })
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum TargetName {
     /// queen-kafka over an embedded Queen, started by this program.
     Facade,
+    /// The same under TLS and SASL/PLAIN, over a Queen that asks for tokens.
+    FacadeSaslTls,
     /// A server that runs already: any Kafka.
     Bootstrap,
 }
@@ -119,23 +173,32 @@ impl Selection {
     }
 
     fn kind(&self) -> Result<Kind, String> {
-        match (self.target, &self.bootstrap) {
-            (Some(TargetName::Facade), Some(_)) => Err(
-                "--bootstrap names the server of --target bootstrap; target facade is started here"
-                    .into(),
-            ),
-            (Some(TargetName::Facade) | None, None) => Ok(Kind::Facade),
-            (Some(TargetName::Bootstrap) | None, Some(address)) => match address.rsplit_once(':') {
-                Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => {
-                    Ok(Kind::Bootstrap {
-                        address: address.clone(),
-                    })
-                }
-                _ => Err(format!("--bootstrap {address}: not a HOST:PORT")),
-            },
-            (Some(TargetName::Bootstrap), None) => {
-                Err("--target bootstrap needs --bootstrap HOST:PORT".into())
+        let Some(address) = &self.bootstrap else {
+            if self.security.is_asked_for() {
+                return Err(
+                    "--tls-ca, --sasl, --user and --password-file are about --bootstrap HOST:PORT; \
+                     targets that are started here bring their own"
+                        .into(),
+                );
             }
+            return match self.target {
+                None | Some(TargetName::Facade) => Ok(Kind::Facade),
+                Some(TargetName::FacadeSaslTls) => Ok(Kind::FacadeSaslTls),
+                Some(TargetName::Bootstrap) => {
+                    Err("--target bootstrap needs --bootstrap HOST:PORT".into())
+                }
+            };
+        };
+        if !matches!(self.target, None | Some(TargetName::Bootstrap)) {
+            return Err(
+                "--bootstrap names the server of --target bootstrap; other targets are started here"
+                    .into(),
+            );
+        }
+        let access = Access::new(address.clone(), self.security.read()?);
+        match access.host_and_port() {
+            Some((host, _)) if !host.is_empty() => Ok(Kind::Bootstrap(access)),
+            _ => Err(format!("--bootstrap {address}: not a HOST:PORT")),
         }
     }
 
@@ -242,6 +305,12 @@ mod tests {
     #[case(&["--target", "bootstrap", "--bootstrap", "[::1]:9092"], Ok("bootstrap"))]
     #[case(&["--target", "bootstrap"], Err("needs --bootstrap"))]
     #[case(&["--target", "facade", "--bootstrap", "a:1"], Err("started here"))]
+    #[case(&["--target", "facade-sasl-tls"], Ok("facade-sasl-tls"))]
+    #[case(&["--target", "facade-sasl-tls", "--bootstrap", "a:1"], Err("started here"))]
+    #[case(&["--tls-ca", "x"], Err("bring their own"))]
+    #[case(&["--bootstrap", "a:1", "--tls-ca", "/no/such.pem"], Err("--tls-ca: cannot read"))]
+    #[case(&["--bootstrap", "a:1", "--sasl", "plain", "--user", "u", "--password-file", "/no/such"],
+        Err("--password-file: cannot read"))]
     #[case(&["--bootstrap", "localhost"], Err("not a HOST:PORT"))]
     #[case(&["--bootstrap", ":9092"], Err("not a HOST:PORT"))]
     fn targets(#[case] arguments: &[&str], #[case] expected: Result<&str, &str>) {
@@ -284,7 +353,7 @@ mod tests {
         let Some(Command::Run(run)) = parsed.command else {
             panic!("not the run command");
         };
-        assert_eq!(run.selection.kind(), Ok(Kind::Facade));
+        assert!(matches!(run.selection.kind(), Ok(Kind::Facade)));
         assert!(Arguments::try_parse_from(["compat-matrix", "--nonsense"]).is_err());
     }
 }

@@ -12,6 +12,7 @@ use reports::{ApiUse, Difference, Evidence, Exchange};
 use crate::drivers::Words;
 use crate::spec::Stop;
 use crate::target::{Node, Target};
+use crate::wire::Access;
 
 /// The context of one check. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -68,8 +69,8 @@ impl Cx {
         format!("{stem}-{}-{n}", self.names.run)
     }
 
-    /// `host:port` of the shared node.
-    pub fn bootstrap(&self) -> &str {
+    /// Where the shared node is, and how it is spoken to.
+    pub fn bootstrap(&self) -> &Access {
         self.target.shared().bootstrap()
     }
 

@@ -10,8 +10,12 @@ use serde::Deserialize;
 use crate::spec::{Failure, Stop, Verdict};
 
 /// The files that are part of this program.
-const BUILT_IN: [(&str, &str); 3] = [
+const BUILT_IN: [(&str, &str); 4] = [
     ("facade", include_str!("../expectations/facade.toml")),
+    (
+        "facade-sasl-tls",
+        include_str!("../expectations/facade-sasl-tls.toml"),
+    ),
     ("bootstrap", include_str!("../expectations/bootstrap.toml")),
     (
         "apache-kafka",

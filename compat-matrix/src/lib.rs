@@ -1,7 +1,7 @@
 //! Real clients and raw wire probes against any Kafka endpoint.
 //!
 //! A check starts as a [`spec::Spec`] (from [`probes`], [`bad_input`],
-//! [`scenarios`], [`readme`] or [`aftermath`]), runs with a
+//! [`secure`], [`scenarios`], [`readme`] or [`aftermath`]), runs with a
 //! [`cx::Cx`] against a [`target::Target`], is judged by the target's [`expectations`], and ends as a
 //! `reports::Check`. Checks reach the facade over its port alone, like any other broker. It is linked
 //! for its constants and to be the node that `main` turns this program into.
@@ -20,6 +20,7 @@ pub mod readme;
 pub mod relay;
 pub mod runner;
 pub mod scenarios;
+pub mod secure;
 pub mod sequences;
 pub mod spec;
 pub mod target;

@@ -136,7 +136,7 @@ struct Shell {
 
 impl Shell {
     fn at(cx: &Cx, node: &crate::target::Node) -> Result<Self, Stop> {
-        let relay = Relay::start(node.bootstrap(), cx.record.clone(), CLIENT_ID)
+        let relay = Relay::start(node.bootstrap(), cx.record.clone(), CLIENT_ID, None)
             .map_err(|error| Stop::fail(format!("no relay: {error}")))?;
         Ok(Self {
             bootstrap: relay.bootstrap().to_owned(),

@@ -43,7 +43,7 @@ pub async fn record(out: &Path) -> Result<(), Stop> {
     let target = Target::start(Kind::Facade).await?;
     let settings = [("QUEEN_KAFKA_ADVERTISED_ADDR", address.as_str())];
     let node = target.own_node(&settings).await?;
-    let tap = Tap::open(&address, node.bootstrap())
+    let tap = Tap::open(&address, node.bootstrap().address())
         .await
         .map_err(|error| failed("no tap", &error))?;
     let mut recorded = Sequences {

@@ -11,7 +11,7 @@ use super::honest::{Honest, Watch};
 use crate::cx::Cx;
 use crate::probes::Probe;
 use crate::spec::{Lane, Spec, Stop, Verdict, WIRE, ensure, expect_eq};
-use crate::wire::{Connection, Reply, advertised};
+use crate::wire::{Access, Connection, Reply, advertised};
 
 /// The version of Produce: the first with every codec.
 const VERSION: i16 = 7;
@@ -92,7 +92,13 @@ fn bomb(compression: Compression) -> Result<Vec<u8>, Stop> {
 }
 
 /// Sends a bomb to partition 0 of `topic`, and demands that it is refused for what it is.
-async fn blast(cx: &Cx, bootstrap: &str, topic: &str, codec: Compression, bomb: &[u8]) -> Verdict {
+async fn blast(
+    cx: &Cx,
+    bootstrap: &Access,
+    topic: &str,
+    codec: Compression,
+    bomb: &[u8],
+) -> Verdict {
     cx.record.seen(ApiKey::PRODUCE, VERSION);
     let name = |request: &mut Vec<u8>| {
         // Topic names are short.

@@ -89,14 +89,19 @@ async fn run(cx: Cx) -> Verdict {
     let honest = Honest::start(node.bootstrap()).await?;
     let watch = Watch::start(&node).await?;
     let mut crowd = Vec::with_capacity(count);
-    let mut refused = 0_usize;
+    let (mut refused, mut closed) = (0_usize, 0_usize);
+    let security = node.bootstrap().security();
+    let secure = security.tls.is_some() || security.sasl.is_some();
     for _ in 0..count {
         match Connection::open(node.bootstrap()).await {
             Ok(connection) => crowd.push(connection),
+            // Behind a handshake: it was taken, and closed.
+            Err(_) if secure => closed += 1,
             Err(_) => refused += 1,
         }
     }
     cx.record.fact("refused at once", refused);
+    cx.record.fact("closed at once", closed);
     cx.record.seen(ApiKey::API_VERSIONS, 0);
     let told = join_all(crowd.iter_mut().map(ask)).await;
     let served = told.iter().filter(|told| **told == Told::Served).count();

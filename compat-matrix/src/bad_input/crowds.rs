@@ -16,7 +16,7 @@ use crate::cx::Cx;
 use crate::probes::{Probe, encode_batch};
 use crate::spec::{Lane, Spec, Stop, Verdict, WIRE, ensure};
 use crate::target::Node;
-use crate::wire::{Connection, advertised};
+use crate::wire::{Access, Connection, advertised};
 
 /// Of each kind: half asks for records, half for metadata.
 const CROWD: usize = 64;
@@ -199,7 +199,7 @@ fn says_who_was_ended(node: &Node) -> bool {
     log.is_some_and(|log| log.is_ok_and(|log| log.contains(KEPT_MEMORY)))
 }
 
-async fn misbehave(bootstrap: &str, frame: &[u8], reads: Reads, ended: &AtomicU64) {
+async fn misbehave(bootstrap: &Access, frame: &[u8], reads: Reads, ended: &AtomicU64) {
     loop {
         let began = Instant::now();
         let opened = match reads {

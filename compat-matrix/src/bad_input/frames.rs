@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use super::honest::{Honest, Watch};
 use crate::cx::{Cx, QuietNode};
 use crate::spec::{Lane, Spec, Stop, Verdict, WIRE, ensure, expect_eq};
-use crate::wire::{Connection, Reply};
+use crate::wire::{Access, Connection, Reply};
 
 /// ApiVersions v0, correlation id 7, client id "frames".
 const REQUEST: &[u8] = b"\x00\x12\x00\x00\x00\x00\x00\x07\x00\x06frames";
@@ -55,7 +55,7 @@ pub(super) fn specs() -> Vec<Spec> {
     ]
 }
 
-async fn open(bootstrap: &str) -> Result<Connection, Stop> {
+async fn open(bootstrap: &Access) -> Result<Connection, Stop> {
     Connection::open(bootstrap)
         .await
         .map_err(|error| Stop::fail(format!("cannot connect: {error}")))

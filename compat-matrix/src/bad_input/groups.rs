@@ -9,7 +9,7 @@ use kafka_wire::{ApiKey, ErrorCode};
 use super::honest::{Honest, Watch};
 use crate::cx::Cx;
 use crate::spec::{Lane, Spec, Stop, Verdict, WIRE, ensure};
-use crate::wire::{Connection, Reply};
+use crate::wire::{Access, Connection, Reply};
 
 /// Groups of one member each.
 const GROUPS: usize = 300;
@@ -63,7 +63,7 @@ async fn run(cx: Cx) -> Verdict {
 }
 
 /// JoinGroup v2 of a new group; answers the error code.
-async fn join(bootstrap: &str, at: usize, bytes: usize) -> Result<(Connection, i16), Stop> {
+async fn join(bootstrap: &Access, at: usize, bytes: usize) -> Result<(Connection, i16), Stop> {
     let mut request = b"\x00\x0b\x00\x02\x00\x00\x00\x07\x00\x06groups".to_vec();
     let group = format!("large-{at:05}");
     put_string(&mut request, &group);

@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep};
 use crate::cx::Cx;
 use crate::spec::{Stop, Verdict, ensure};
 use crate::target::{Memory, Node};
-use crate::wire::{Connection, Reply};
+use crate::wire::{Access, Connection, Reply};
 
 /// Metadata v1, correlation id 7, client id "honest", no topics.
-pub(super) const REQUEST: &[u8] = b"\x00\x03\x00\x01\x00\x00\x00\x07\x00\x06honest\x00\x00\x00\x00";
+pub(crate) const REQUEST: &[u8] = b"\x00\x03\x00\x01\x00\x00\x00\x07\x00\x06honest\x00\x00\x00\x00";
 /// Between two questions.
 const ASKS_EVERY: Duration = Duration::from_millis(20);
 /// What an honest client would call an outage.
@@ -25,7 +25,7 @@ const ENOUGH_ANSWERS: usize = 8;
 
 /// A running honest client.
 #[derive(Debug)]
-pub(super) struct Honest {
+pub(crate) struct Honest {
     stop: oneshot::Sender<()>,
     running: JoinHandle<Result<Report, Stop>>,
 }
@@ -38,12 +38,12 @@ struct Report {
 
 impl Honest {
     /// Connects and starts to ask for metadata.
-    pub(super) async fn start(bootstrap: &str) -> Result<Self, Stop> {
+    pub(crate) async fn start(bootstrap: &Access) -> Result<Self, Stop> {
         Self::asking(bootstrap, REQUEST).await
     }
 
     /// Connects and starts to send `request`.
-    pub(super) async fn asking(bootstrap: &str, request: &[u8]) -> Result<Self, Stop> {
+    pub(crate) async fn asking(bootstrap: &Access, request: &[u8]) -> Result<Self, Stop> {
         let request = request.to_vec();
         // Behind key and version.
         let correlation: [u8; 4] = request[4..8]
@@ -77,7 +77,7 @@ impl Honest {
     }
 
     /// Stops it, and demands that all was well: every answer came, in the time of an outage.
-    pub(super) async fn was_well(self, cx: &Cx) -> Verdict {
+    pub(crate) async fn was_well(self, cx: &Cx) -> Verdict {
         let took = self.stop(cx, "client").await?;
         ensure(!took.is_empty(), || {
             "the honest client was never answered".into()
@@ -85,9 +85,9 @@ impl Honest {
     }
 
     /// The slowest answer to `request` while nothing else happens: what this machine needs for it.
-    pub(super) async fn calm(
+    pub(crate) async fn calm(
         cx: &Cx,
-        bootstrap: &str,
+        bootstrap: &Access,
         who: &str,
         request: &[u8],
     ) -> Result<Duration, Stop> {
@@ -100,7 +100,7 @@ impl Honest {
 
     /// Stops it, and demands that 99 of 100 answers came within `limit`, and all of them before the
     /// time of an outage.
-    pub(super) async fn was_served_within(self, cx: &Cx, who: &str, limit: Duration) -> Verdict {
+    pub(crate) async fn was_served_within(self, cx: &Cx, who: &str, limit: Duration) -> Verdict {
         let took = self.stop(cx, who).await?;
         ensure(took.len() >= ENOUGH_ANSWERS, || {
             format!("the honest {who} got {} answers only", took.len())
@@ -140,7 +140,7 @@ impl Honest {
 /// The memory of a node before and after something was done to it; `None` of a server that somebody
 /// else started.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watch(Option<Memory>);
+pub(crate) struct Watch(Option<Memory>);
 
 /// The memory of a node of ours. That it can't be read is a failure: a bound that nobody measured
 /// does not hold.
@@ -160,13 +160,13 @@ impl Watch {
     /// # Errors
     ///
     /// A node of ours whose memory can't be read.
-    pub(super) async fn start(node: &Node) -> Result<Self, Stop> {
+    pub(crate) async fn start(node: &Node) -> Result<Self, Stop> {
         read(node).await.map(Self)
     }
 
     /// Demands that the most that ever was resident lies at most `limit_kib` above what was resident
     /// before. Nothing is demanded of a server that somebody else started.
-    pub(super) async fn grew_at_most(self, cx: &Cx, node: &Node, limit_kib: u64) -> Verdict {
+    pub(crate) async fn grew_at_most(self, cx: &Cx, node: &Node, limit_kib: u64) -> Verdict {
         let (Some(before), Some(after)) = (self.0, read(node).await?) else {
             return Ok(());
         };

@@ -13,6 +13,7 @@ mod honest;
 mod silent_reader;
 mod wide;
 
+pub(crate) use self::honest::{Honest, REQUEST as METADATA_REQUEST, Watch};
 use crate::spec::Spec;
 
 /// Every check of bad input.

@@ -12,7 +12,7 @@ use super::honest::{Honest, Watch};
 use crate::cx::Cx;
 use crate::probes::{Probe, encode_batch};
 use crate::spec::{Lane, Spec, Stop, Verdict, WIRE};
-use crate::wire::{Connection, Reply, advertised};
+use crate::wire::{Access, Connection, Reply, advertised};
 
 const CONSUMERS: usize = 50;
 const PARTITIONS: i32 = 64;
@@ -87,7 +87,7 @@ async fn run(cx: Cx) -> Verdict {
 }
 
 /// Asks until records come, as consumers do; answers how often none came.
-async fn consume(bootstrap: &str, frame: &[u8]) -> Result<u32, Stop> {
+async fn consume(bootstrap: &Access, frame: &[u8]) -> Result<u32, Stop> {
     let began = Instant::now();
     let failed = |error: std::io::Error| Stop::fail(format!("a consumer failed: {error}"));
     let mut connection = Connection::open(bootstrap).await.map_err(failed)?;

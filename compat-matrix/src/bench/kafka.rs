@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::load;
 use crate::spec::Stop;
-use crate::wire::{Connection, Reader, Reply};
+use crate::wire::{Access, Connection, Reader, Reply};
 
 /// How long an answer may take before the run counts as failed.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
@@ -59,7 +59,7 @@ pub(super) fn frame<T: Encodable>(
 }
 
 /// Opens a connection.
-pub(super) async fn connect(bootstrap: &str) -> Result<Connection, Stop> {
+pub(super) async fn connect(bootstrap: &Access) -> Result<Connection, Stop> {
     Connection::open(bootstrap).await.map_err(failed)
 }
 
@@ -101,7 +101,7 @@ fn no_error(what: &str, code: i16) -> Result<(), Stop> {
 }
 
 /// Creates the topic of the load.
-pub(super) async fn create_topic(bootstrap: &str) -> Result<(), Stop> {
+pub(super) async fn create_topic(bootstrap: &Access) -> Result<(), Stop> {
     let topic = CreatableTopic::default()
         .with_name(TopicName(StrBytes::from_static_str(load::TOPIC)))
         .with_num_partitions(load::LANES as i32)
@@ -136,7 +136,7 @@ pub(super) enum Pace {
 
 /// Sends `requests` of `frames` in turn; the time each took from its intended start.
 pub(super) async fn produce(
-    bootstrap: &str,
+    bootstrap: &Access,
     frames: &[Bytes],
     requests: usize,
     pace: Pace,
@@ -200,7 +200,11 @@ async fn produced(reader: &mut Reader<'_>, expected: usize) -> Result<(), Stop> 
 }
 
 /// Fetches `lanes` from their beginnings until `records` have come; how many bytes of batches.
-pub(super) async fn fetch(bootstrap: &str, lanes: &[usize], records: usize) -> Result<usize, Stop> {
+pub(super) async fn fetch(
+    bootstrap: &Access,
+    lanes: &[usize],
+    records: usize,
+) -> Result<usize, Stop> {
     let mut connection = connect(bootstrap).await?;
     let mut next: Vec<(i32, i64)> = lanes.iter().map(|&lane| (lane as i32, 0)).collect();
     let (mut seen, mut bytes) = (0, 0);

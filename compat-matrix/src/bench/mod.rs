@@ -10,7 +10,6 @@ mod load;
 mod memory;
 mod p6;
 mod p7;
-mod queen;
 mod raw;
 mod result;
 
@@ -18,7 +17,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub(crate) use queen::{COMMAND as SERVE_QUEEN, serve as serve_queen};
 use result::{Machine, Results};
 
 use crate::spec::Stop;

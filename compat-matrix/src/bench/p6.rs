@@ -11,11 +11,10 @@ use super::kafka::Pace;
 use super::load::{
     CLIENTS, IN_FLIGHT, LANES, LANES_PER_CLIENT, RECORDS_PER_REQUEST, Requests, lanes_of, requests,
 };
-use super::queen::QueenProcess;
 use super::result::{Comparison, Section, Unit};
 use super::{Bench, cpu, kafka, raw};
 use crate::spec::Stop;
-use crate::target::Node;
+use crate::target::{Node, QueenOptions, QueenProcess};
 
 /// The goal: facade / raw.
 const GOAL: f64 = 0.9;
@@ -68,7 +67,13 @@ impl System {
         let data: Option<PathBuf> = durable.then(|| folder.join("data"));
         let queen = match side {
             Side::Embedded => None,
-            Side::Raw | Side::Remote => Some(QueenProcess::start(data.as_deref()).await?),
+            Side::Raw | Side::Remote => {
+                let asked = QueenOptions {
+                    dir: data.clone(),
+                    ..QueenOptions::default()
+                };
+                Some(QueenProcess::start(&asked, None).await?)
+            }
         };
         let (url, queen) = match (side, queen) {
             (Side::Raw, Some(queen)) => {

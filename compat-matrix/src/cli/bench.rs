@@ -7,6 +7,7 @@ use clap::Args;
 use super::{ALL_EXPECTED, UNEXPECTED};
 use crate::bench::{self, Request, Subject};
 use crate::spec::Stop;
+use crate::target::{self, QueenOptions};
 
 #[derive(Debug, Args)]
 pub(super) struct BenchArguments {
@@ -25,13 +26,6 @@ pub(super) struct BenchArguments {
     /// Criterion's folder, to put what cargo bench measured on the page.
     #[arg(long, value_name = "DIR")]
     criterion: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ServeQueenArguments {
-    /// Where it stores; in memory when absent.
-    #[arg(long)]
-    dir: Option<PathBuf>,
 }
 
 pub(super) async fn bench(arguments: BenchArguments) -> u8 {
@@ -58,8 +52,8 @@ pub(super) async fn bench(arguments: BenchArguments) -> u8 {
     }
 }
 
-pub(super) async fn serve_queen(arguments: ServeQueenArguments) -> u8 {
-    match bench::serve_queen(arguments.dir).await {
+pub(super) async fn serve_queen(arguments: QueenOptions) -> u8 {
+    match target::serve_queen(arguments).await {
         Ok(()) => ALL_EXPECTED,
         Err(stop) => failed(&stop),
     }

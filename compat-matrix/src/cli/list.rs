@@ -17,12 +17,12 @@ pub(super) async fn list(selection: &Selection) -> u8 {
         Err(error) => return usage(&error.to_string()),
     };
     // Which checks there are depends on what the target advertises.
-    let (_target, advertised) = match start(kind).await {
+    let (target, advertised) = match start(kind).await {
         Ok(started) => started,
         Err(why) => return no_target(&why),
     };
     let clients = catalogue.ready().await;
-    let specs = select(selection, &clients, &advertised);
+    let specs = select(selection, target.kind(), &clients, &advertised);
     // Who stops reading (`| head`) has read enough.
     let _ = print(&clients, &specs);
     ALL_EXPECTED

@@ -10,11 +10,12 @@ use tokio::time::Instant;
 use super::{ALL_EXPECTED, README, RunArguments, Selection, UNEXPECTED, usage};
 use crate::cx::Cx;
 use crate::drivers::Client;
-use crate::expectations::Expectations;
+use crate::expectations::{Expectations, matches};
 use crate::progress::Progress;
 use crate::spec::{Spec, Stop, WIRE};
 use crate::target::{Kind, Target};
-use crate::{aftermath, bad_input, probes, readme, runner, scenarios, wire};
+use crate::wire::{Access, Security};
+use crate::{aftermath, bad_input, probes, readme, runner, scenarios, secure, wire};
 
 pub(super) async fn run(arguments: RunArguments) -> u8 {
     let kind = match arguments.selection.kind() {
@@ -44,7 +45,7 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
         Err(why) => return no_target(&why),
     };
     let clients = catalogue.ready().await;
-    let specs = select(&arguments.selection, &clients, &advertised);
+    let specs = select(&arguments.selection, target.kind(), &clients, &advertised);
     if specs.is_empty() {
         return usage("no check fits --filter and --client");
     }
@@ -56,6 +57,7 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
         checks.extend(unused(&expectations, &specs, target.kind()));
     }
     remove_topics(&cx, &advertised).await;
+    checks.extend(secure::printed::check(&target, &checks));
     let run = Run {
         target: target.kind().name().to_owned(),
         describes: describes(target.kind(), target.shared().bootstrap()),
@@ -102,6 +104,7 @@ pub(super) async fn start(kind: Kind) -> Result<(Arc<Target>, Vec<Window>), Stop
 /// The checks that the command asks for.
 pub(super) fn select(
     selection: &Selection,
+    kind: &Kind,
     clients: &[Client],
     advertised: &[Window],
 ) -> Vec<Spec> {
@@ -110,16 +113,35 @@ pub(super) fn select(
     if wire {
         specs.extend(probes::specs(advertised));
         specs.extend(bad_input::specs());
+        if matches!(kind, Kind::FacadeSaslTls) {
+            specs.extend(secure::specs());
+        }
     }
-    specs.extend(scenarios::specs(clients));
-    if selection.names(README) {
+    specs.extend(scenarios::specs(
+        clients,
+        kind.authenticates(),
+        kind.is_ours(),
+    ));
+    // The README starts a node in the clear.
+    if selection.names(README) && !matches!(kind, Kind::FacadeSaslTls) {
         specs.extend(readme::specs());
     }
     if wire {
         specs.extend(aftermath::specs());
     }
-    specs.retain(|spec| selection.takes(spec));
+    specs.retain(|spec| selection.takes(spec) && is_about(kind, &spec.id));
     specs
+}
+
+/// Whether a check is about a target of this kind: some are about listeners that authenticate nobody,
+/// some about those that do.
+fn is_about(kind: &Kind, id: &str) -> bool {
+    let other = if kind.authenticates() {
+        "wire/sasl-*/plaintext"
+    } else {
+        "wire/sasl-*/again"
+    };
+    !matches(other, id)
 }
 
 pub(super) fn no_target(why: &Stop) -> u8 {
@@ -134,7 +156,7 @@ pub(super) fn no_target(why: &Stop) -> u8 {
 /// Leaves somebody else's server as it was found. A server that is started here goes away whole.
 async fn remove_topics(cx: &Cx, advertised: &[Window]) {
     let topics = cx.target.take_topics();
-    if matches!(cx.target.kind(), Kind::Bootstrap { .. })
+    if !cx.target.kind().is_ours()
         && let Err(why) = probes::delete_topics(cx, advertised, &topics).await
     {
         eprintln!("compat-matrix: some topics are left behind: {why:?}");
@@ -161,13 +183,26 @@ fn say(text: &str) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
-fn describes(kind: &Kind, bootstrap: &str) -> String {
+fn describes(kind: &Kind, bootstrap: &Access) -> String {
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
     match kind {
-        Kind::Facade => format!(
-            "queen-kafka {} over an embedded Queen, on {bootstrap}",
-            env!("CARGO_PKG_VERSION")
+        Kind::Facade => {
+            format!("queen-kafka {VERSION} over an embedded Queen, on {bootstrap}")
+        }
+        Kind::FacadeSaslTls => format!(
+            "queen-kafka {VERSION} under TLS and SASL/PLAIN over a Queen with tokens, on {bootstrap}"
         ),
-        Kind::Bootstrap { .. } => format!("the server on {bootstrap}"),
+        Kind::Bootstrap(_) => format!("the server on {bootstrap}{}", secured(bootstrap.security())),
+    }
+}
+
+/// How it is spoken to.
+const fn secured(security: &Security) -> &'static str {
+    match (&security.tls, &security.sasl) {
+        (None, None) => "",
+        (Some(_), None) => ", under TLS",
+        (None, Some(_)) => ", with SASL/PLAIN",
+        (Some(_), Some(_)) => ", under TLS with SASL/PLAIN",
     }
 }
 

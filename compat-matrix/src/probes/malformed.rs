@@ -15,7 +15,7 @@ use super::probe::{CLIENT_ID, Probe, read};
 use crate::cx::Cx;
 use crate::spec::{Spec, Stop, Verdict, WIRE};
 use crate::wire::codec::{Encoded, encode, encode_with_tag};
-use crate::wire::{ANSWER_WITHIN, Connection, Reply};
+use crate::wire::{ANSWER_WITHIN, Access, Connection, Reply};
 
 /// A tag that no version of any message uses.
 const UNUSED_TAG: u32 = 9_999;
@@ -158,7 +158,7 @@ async fn unknown_tag(probe: Probe, sample: Json) -> Verdict {
     request.extend([1, 0x8f, 0x4e, 3]);
     request.extend(b"tag");
     request.extend(&body.body);
-    let mut connection = open(&probe.route().await).await?;
+    let mut connection = open(&probe.bootstrap.at(&probe.route().await)).await?;
     connection
         .send(&request)
         .await
@@ -207,7 +207,7 @@ async fn must_close(cx: &Cx, key: ApiKey, version: i16, what: &str, request: &[u
     verdict
 }
 
-async fn open(address: &str) -> Result<Connection, Stop> {
+async fn open(address: &Access) -> Result<Connection, Stop> {
     Connection::open(address)
         .await
         .map_err(|error| Stop::fail(format!("cannot connect: {error}")))

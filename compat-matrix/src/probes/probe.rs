@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep};
 use crate::cx::Cx;
 use crate::spec::{Failure, Stop, Verdict};
 use crate::wire::codec::{Value, compare, decode, encode};
-use crate::wire::{ANSWER_WITHIN, Connection, Reply, opinion};
+use crate::wire::{ANSWER_WITHIN, Access, Connection, Reply, opinion};
 
 /// What probes call themselves.
 pub(super) const CLIENT_ID: &str = "compat-matrix";
@@ -34,7 +34,7 @@ pub struct Probe {
     pub version: i16,
     legal: &'static [ErrorCode],
     pub(super) advertised: Arc<[Window]>,
-    pub(super) bootstrap: String,
+    pub(super) bootstrap: Access,
     shared: Arc<Shared>,
 }
 
@@ -63,13 +63,13 @@ impl Probe {
         legal: &'static [ErrorCode],
         advertised: Arc<[Window]>,
     ) -> Self {
-        let bootstrap = cx.bootstrap().to_owned();
+        let bootstrap = cx.bootstrap().clone();
         Self::starting_at(cx, bootstrap, key, version, legal, advertised)
     }
 
     fn starting_at(
         cx: Cx,
-        bootstrap: String,
+        bootstrap: Access,
         key: ApiKey,
         version: i16,
         legal: &'static [ErrorCode],
@@ -81,24 +81,24 @@ impl Probe {
             version,
             legal,
             advertised,
-            bootstrap: bootstrap.clone(),
             shared: Arc::new(Shared {
-                address: Mutex::new(bootstrap),
+                address: Mutex::new(bootstrap.address().to_owned()),
                 connection: Mutex::new(None),
                 correlation: AtomicI32::new(1),
             }),
+            bootstrap,
         }
     }
 
     /// A probe of another node than the shared one, for checks with nodes of their own.
     pub fn at(
         cx: Cx,
-        bootstrap: &str,
+        bootstrap: &Access,
         key: ApiKey,
         version: i16,
         advertised: Arc<[Window]>,
     ) -> Self {
-        Self::starting_at(cx, bootstrap.to_owned(), key, version, &[], advertised)
+        Self::starting_at(cx, bootstrap.clone(), key, version, &[], advertised)
     }
 
     /// Header and body of a request, for clients that are not honest.
@@ -262,7 +262,7 @@ impl Probe {
         address: &str,
     ) -> Result<&'a mut Connection, Stop> {
         if slot.as_ref().is_none_or(|(to, _)| to != address) {
-            let connection = Connection::open(address)
+            let connection = Connection::open(&self.bootstrap.at(address))
                 .await
                 .map_err(|error| Stop::fail(format!("cannot connect to {address}: {error}")))?;
             *slot = Some((address.to_owned(), connection));

@@ -76,7 +76,7 @@ impl Probe {
     ///
     /// As [`Probe::stage_at`].
     pub async fn stage(&self, key: ApiKey, request: Json) -> Result<Answer, Stop> {
-        self.stage_at(&self.bootstrap, key, request).await
+        self.stage_at(self.bootstrap.address(), key, request).await
     }
 
     /// The newest version of an API that both sides know.
@@ -162,8 +162,14 @@ impl Probe {
         // Asked once: that a topic is not there is an answer, though one that clients retry.
         let version = self.newest(ApiKey::METADATA)?;
         let request = json!({"Topics": [{"Name": topic}], "AllowAutoTopicCreation": false});
-        self.exchange_at(&self.bootstrap, ApiKey::METADATA, version, &request, false)
-            .await
+        self.exchange_at(
+            self.bootstrap.address(),
+            ApiKey::METADATA,
+            version,
+            &request,
+            false,
+        )
+        .await
     }
 
     /// Appends `count` records to a partition, valued `0`, `1`, …, at the given timestamps' start and

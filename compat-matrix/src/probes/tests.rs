@@ -11,13 +11,13 @@ use crate::expectations::Expectations;
 use crate::runner;
 use crate::target::{Kind, Target};
 use crate::testing::{Answer, response, serve};
-use crate::wire::advertised;
+use crate::wire::{Access, advertised};
 
 /// Runs one probe against a server.
 async fn run(id: &str, answer: Answer) -> reports::Check {
-    let address = serve(answer).await;
+    let address = Access::plain(serve(answer).await);
     let windows = advertised(&address).await.unwrap();
-    let target = Target::start(Kind::Bootstrap { address }).await.unwrap();
+    let target = Target::start(Kind::Bootstrap(address)).await.unwrap();
     let cx = Cx::new(Arc::new(target), "test");
     let specs: Vec<_> = specs(&windows)
         .into_iter()

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf as _, BytesMut};
+use host::net::BoxStream;
 use kafka_wire::ApiKey;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, ReadHalf, WriteHalf};
 use tokio::time::sleep;
 
 use super::fault::{Act, Side};
@@ -38,15 +38,22 @@ impl From<io::Error> for End {
 
 /// Requests that are still to be answered, oldest first.
 #[derive(Default)]
-struct Pending(Mutex<VecDeque<(i32, ApiKey, i16)>>);
+struct Pending {
+    requests: Mutex<VecDeque<(i32, ApiKey, i16)>>,
+    /// The next request is a mechanism's message without a header: SaslHandshake v0 came before it.
+    bare: AtomicBool,
+}
 
 impl Pending {
     fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<(i32, ApiKey, i16)>> {
         // Requests are pushed and popped whole.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn asked(&self, correlation_id: i32, key: ApiKey, version: i16) {
+        if (key, version) == (ApiKey::SASL_HANDSHAKE, 0) {
+            self.bare.store(true, Ordering::SeqCst);
+        }
         self.lock().push_back((correlation_id, key, version));
     }
 
@@ -63,14 +70,11 @@ impl Pending {
 }
 
 /// Relays until both ends have closed, one breaks, or a fault ends it.
-pub(super) async fn run(shared: &Arc<Shared>, mut client: TcpStream, mut server: TcpStream) {
-    // Delays are the network's and not Nagle's. A socket that refuses it works all the same.
-    let _ = client.set_nodelay(true);
-    let _ = server.set_nodelay(true);
+pub(super) async fn run(shared: &Arc<Shared>, mut client: BoxStream, mut server: BoxStream) {
     let pending = Pending::default();
     let end = {
-        let (from_client, to_client) = client.split();
-        let (from_server, to_server) = server.split();
+        let (from_client, to_client) = tokio::io::split(&mut client);
+        let (from_server, to_server) = tokio::io::split(&mut server);
         let requests = Direction::new(shared, from_client, to_server);
         let answers = Direction::new(shared, from_server, to_client);
         let (mut requests, mut answers) = (
@@ -96,14 +100,18 @@ pub(super) async fn run(shared: &Arc<Shared>, mut client: TcpStream, mut server:
 
 struct Direction<'c> {
     shared: &'c Arc<Shared>,
-    from: ReadHalf<'c>,
-    to: WriteHalf<'c>,
+    from: ReadHalf<&'c mut BoxStream>,
+    to: WriteHalf<&'c mut BoxStream>,
     /// Read and not yet passed on.
     held: BytesMut,
 }
 
 impl<'c> Direction<'c> {
-    fn new(shared: &'c Arc<Shared>, from: ReadHalf<'c>, to: WriteHalf<'c>) -> Self {
+    fn new(
+        shared: &'c Arc<Shared>,
+        from: ReadHalf<&'c mut BoxStream>,
+        to: WriteHalf<&'c mut BoxStream>,
+    ) -> Self {
         Self {
             shared,
             from,
@@ -138,6 +146,9 @@ impl<'c> Direction<'c> {
 
     async fn request(&mut self, pending: &Pending) -> Result<(), End> {
         let total = self.frame_length().await?;
+        if pending.bare.swap(false, Ordering::SeqCst) {
+            return self.pass(total).await;
+        }
         self.fill(total.min(HEADER)).await?;
         let mut header = &self.held[4..];
         if header.len() < HEADER - 4 {
@@ -242,7 +253,7 @@ impl<'c> Direction<'c> {
             self.held.advance(now);
             bytes -= now;
         }
-        Ok(())
+        Ok(self.to.flush().await?)
     }
 }
 

@@ -3,7 +3,9 @@
 //!
 //! Each session has a relay of its own. Addresses in answers are rewritten, so that a client that
 //! learns of a broker, coordinator or leader stays on the relay. Bodies pass as they are read; only
-//! answers that hold addresses are held until they are whole.
+//! answers that hold addresses are held until they are whole. TLS ends here and begins again: towards
+//! its client with a certificate for the relay's own address ([`Front`]), towards the server as that
+//! demands.
 
 mod connection;
 mod fault;
@@ -11,10 +13,14 @@ mod rewrite;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use host::net::{BoxStream, Connect as _};
+use host::os::OsClock;
+use host::tls::{Acceptor, TlsConnect};
 use kafka_wire::ApiKey;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -22,6 +28,8 @@ use tokio::time::{Instant, sleep};
 
 pub use self::fault::{Act, Rule, Side};
 use crate::cx::Recorder;
+use crate::wire::tcp::{Dial, boxed};
+use crate::wire::{Access, Security};
 
 /// Where the relay listens: it serves this machine's clients alone.
 const FRONT: &str = "127.0.0.1";
@@ -29,6 +37,15 @@ const FRONT: &str = "127.0.0.1";
 const LINGER: Duration = Duration::from_secs(15);
 /// A silence after which they have said it.
 const QUIET: Duration = Duration::from_millis(500);
+
+/// What a relay shows a client that speaks TLS.
+#[derive(Clone, Debug)]
+pub struct Front {
+    /// Proves that it is this machine.
+    pub acceptor: Acceptor,
+    /// The PEM file that a client must trust for it.
+    pub ca_file: PathBuf,
+}
 
 /// A session's relay. When it is dropped it serves on for a moment, until its client has gone.
 #[derive(Debug)]
@@ -47,7 +64,13 @@ struct Shared {
     /// The port in front of each server that is known.
     fronts: Mutex<BTreeMap<Address, u16>>,
     rules: Mutex<Vec<Rule>>,
+    /// `None` for a client that speaks plaintext.
+    front: Option<Acceptor>,
+    /// What the servers demand; who the client is is its own business.
+    upstream: Security,
     open: AtomicUsize,
+    /// Connections that ever came.
+    accepted: AtomicUsize,
     stopped: watch::Receiver<bool>,
 }
 
@@ -59,14 +82,19 @@ struct Address {
 }
 
 impl Relay {
-    /// Starts a relay in front of `bootstrap` (`host:port`). Requests go to `record` as those of
-    /// `session`, whose name is its client id.
+    /// Starts a relay in front of a server. Requests go to `record` as those of `session`, whose name is
+    /// its client id. With `front` the client speaks TLS to the relay, without it plaintext.
     ///
     /// # Errors
     ///
     /// An address that is none, or a machine that gives no port.
-    pub fn start(bootstrap: &str, record: Recorder, session: &str) -> io::Result<Self> {
-        let address = Address::parse(bootstrap).ok_or_else(|| {
+    pub fn start(
+        bootstrap: &Access,
+        record: Recorder,
+        session: &str,
+        front: Option<Acceptor>,
+    ) -> io::Result<Self> {
+        let address = Address::of(bootstrap).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!("{bootstrap} is not HOST:PORT"),
@@ -78,7 +106,10 @@ impl Relay {
             session: session.to_owned(),
             fronts: Mutex::default(),
             rules: Mutex::default(),
+            front,
+            upstream: bootstrap.security().clone(),
             open: AtomicUsize::new(0),
+            accepted: AtomicUsize::new(0),
             stopped,
         });
         let port = shared.front_of(address)?;
@@ -92,6 +123,11 @@ impl Relay {
     /// `host:port` for the client.
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
+    }
+
+    /// How many connections its client has opened so far.
+    pub fn connections(&self) -> usize {
+        self.shared.accepted.load(Ordering::SeqCst)
     }
 
     /// From now on, this happens to the requests and answers that `rule` describes. Rules are asked in
@@ -172,6 +208,7 @@ impl Shared {
     async fn serve(self: Arc<Self>, client: TcpStream, address: Address) {
         let mut stopped = self.stopped.clone();
         self.open.fetch_add(1, Ordering::SeqCst);
+        self.accepted.fetch_add(1, Ordering::SeqCst);
         tokio::select! {
             biased;
             _ = stopped.wait_for(|stopped| *stopped) => {}
@@ -180,12 +217,41 @@ impl Shared {
         self.open.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// A server that is not there is an end of the connection: that is how a client hears of it.
+    /// A server that is not there is an end of the connection: that is how a client hears of it. So is
+    /// a handshake of either side that fails.
     async fn relay(self: &Arc<Self>, client: TcpStream, address: &Address) {
-        let server = TcpStream::connect((address.host.as_str(), address.port)).await;
-        if let Ok(server) = server {
-            connection::run(self, client, server).await;
+        let client = match &self.front {
+            None => boxed(client),
+            Some(acceptor) => match acceptor.accept(boxed(client)).await {
+                Ok(accepted) => accepted.stream,
+                Err(error) => {
+                    let note = format!("relay: the client's TLS handshake failed: {error}");
+                    return self.record.note(note);
+                }
+            },
+        };
+        match self.connect(address).await {
+            Ok(server) => connection::run(self, client, server).await,
+            // As when there is nobody: the client will tell.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {}
+            Err(error) => self.record.note(format!("relay: no connection: {error}")),
         }
+    }
+
+    async fn connect(&self, address: &Address) -> io::Result<BoxStream> {
+        let dial = Dial {
+            host: address.host.clone(),
+            port: address.port,
+            window: None,
+        };
+        let Some(trust) = &self.upstream.tls else {
+            return dial.connect().await;
+        };
+        let clock = Arc::new(OsClock::new());
+        TlsConnect::new(Arc::new(dial), &address.host, trust.roots(), clock)
+            .map_err(io::Error::other)?
+            .connect()
+            .await
     }
 
     async fn until_quiet(&self) {
@@ -205,14 +271,11 @@ impl Shared {
 }
 
 impl Address {
-    fn parse(text: &str) -> Option<Self> {
-        let (host, port) = text.rsplit_once(':')?;
+    fn of(access: &Access) -> Option<Self> {
+        let (host, port) = access.host_and_port()?;
         Some(Self {
-            host: host
-                .trim_start_matches('[')
-                .trim_end_matches(']')
-                .to_owned(),
-            port: port.parse().ok()?,
+            host: host.to_owned(),
+            port,
         })
     }
 }

@@ -13,7 +13,7 @@ use super::{Act, Relay, Rule, Side};
 use crate::cx::Recorder;
 use crate::testing::{response, serve};
 use crate::wire::codec::{decode, encode};
-use crate::wire::{Connection, Reply};
+use crate::wire::{Access, Connection, Reply};
 
 const SOON: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(200);
@@ -67,10 +67,14 @@ fn far_away(request: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
+async fn open(relay: &Relay) -> std::io::Result<Connection> {
+    Connection::open(&Access::plain(relay.bootstrap())).await
+}
+
 async fn relay_to(server: &str) -> (Relay, Recorder, Connection) {
     let record = Recorder::default();
-    let relay = Relay::start(server, record.clone(), "me").unwrap();
-    let connection = Connection::open(relay.bootstrap()).await.unwrap();
+    let relay = Relay::start(&Access::plain(server), record.clone(), "me", None).unwrap();
+    let connection = open(&relay).await.unwrap();
     (relay, record, connection)
 }
 
@@ -156,7 +160,7 @@ async fn a_client_that_follows_an_address_stays_on_the_relay() {
     .unwrap();
     let port = body.get("Brokers[0].Port").unwrap().int().unwrap();
     assert_eq!(format!("127.0.0.1:{port}"), relay.bootstrap());
-    let mut again = Connection::open(relay.bootstrap()).await.unwrap();
+    let mut again = open(&relay).await.unwrap();
     again.send(&metadata(1)).await.unwrap();
     frame(&mut again).await;
     let (evidence, _) = record.take();
@@ -191,11 +195,11 @@ async fn requests_and_answers_are_cut_where_a_rule_says() {
         0,
         "the server never had it whole"
     );
-    let mut connection = Connection::open(relay.bootstrap()).await.unwrap();
+    let mut connection = open(&relay).await.unwrap();
     connection.send(&metadata(2)).await.unwrap();
     assert!(matches!(connection.reply(SOON).await, Reply::Closed(_)));
     assert_eq!(ANSWERED.load(Ordering::SeqCst), 1, "the server had done it");
-    let mut connection = Connection::open(relay.bootstrap()).await.unwrap();
+    let mut connection = open(&relay).await.unwrap();
     connection.send(&metadata(3)).await.unwrap();
     frame(&mut connection).await;
     assert_eq!(relay.acted(), 2);
@@ -212,7 +216,7 @@ async fn a_pulled_cable_closes_nothing_and_a_healed_network_forgets_its_rules() 
     connection.send(&metadata(1)).await.unwrap();
     assert_eq!(connection.reply(MOMENT).await, Reply::Silence);
     relay.heal();
-    let mut other = Connection::open(relay.bootstrap()).await.unwrap();
+    let mut other = open(&relay).await.unwrap();
     other.send(&metadata(2)).await.unwrap();
     frame(&mut other).await;
     assert_eq!(connection.reply(MOMENT).await, Reply::Silence);
@@ -254,7 +258,13 @@ async fn the_end_of_a_server_is_the_end_of_the_connection() {
     connection.send(&metadata(1)).await.unwrap();
     assert!(matches!(connection.reply(SOON).await, Reply::Closed(_)));
     drop(relay);
-    let nobody = Relay::start("127.0.0.1:1", Recorder::default(), "me").unwrap();
-    let mut connection = Connection::open(nobody.bootstrap()).await.unwrap();
+    let nobody = Relay::start(
+        &Access::plain("127.0.0.1:1"),
+        Recorder::default(),
+        "me",
+        None,
+    )
+    .unwrap();
+    let mut connection = open(&nobody).await.unwrap();
     assert!(matches!(connection.reply(SOON).await, Reply::Closed(_)));
 }

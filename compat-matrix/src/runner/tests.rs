@@ -14,10 +14,11 @@ use crate::expectations::Expectations;
 use crate::spec::{Lane, Spec, expect_eq};
 use crate::target::{Kind, Target};
 use crate::testing::serve;
+use crate::wire::Access;
 
 async fn cx() -> Cx {
-    let address = serve(|_| None).await;
-    let target = Target::start(Kind::Bootstrap { address }).await.unwrap();
+    let address = Access::plain(serve(|_| None).await);
+    let target = Target::start(Kind::Bootstrap(address)).await.unwrap();
     Cx::new(Arc::new(target), "test")
 }
 
@@ -144,7 +145,7 @@ async fn names_are_used_once() {
 
 #[tokio::test]
 async fn nobody_there_is_told() {
-    let address = "127.0.0.1:1".to_owned();
+    let address = Access::plain("127.0.0.1:1");
     let tried = crate::wire::advertised(&address).await;
     assert!(tried.unwrap_err().contains("refused"));
 }

@@ -9,12 +9,13 @@ use tokio::time::Instant;
 use crate::cx::Cx;
 use crate::drivers::protocol::{
     Begin, Blob, Capabilities, Configs, Deliveries, Event, Groups, Incoming, NewTopic, OffsetReset,
-    Op, Outcomes, Outgoing, Place, Places, Polled, Setting, Settings, TopicConfig, Topics,
-    Watermarks,
+    Op, Outcomes, Outgoing, Place, Places, Polled, Sasl, Setting, Settings, Tls, TopicConfig,
+    Topics, Watermarks,
 };
 use crate::drivers::{Driver, Refusal, Session};
 use crate::relay::Relay;
 use crate::spec::{Stop, Verdict, ensure};
+use crate::wire::Access;
 
 /// Time for delivery reports.
 const DELIVERY_MS: u64 = 15_000;
@@ -45,15 +46,36 @@ pub(super) fn config(pairs: &[(&str, &str)]) -> TopicConfig {
 }
 
 impl Client {
-    pub(super) async fn open(cx: &Cx, driver: &dyn Driver, bootstrap: &str) -> Result<Self, Stop> {
+    /// A client of a server, as whoever the server's access says.
+    pub(super) async fn open(cx: &Cx, driver: &dyn Driver, server: &Access) -> Result<Self, Stop> {
         let client_id = cx.unique("client");
-        let relay = Relay::start(bootstrap, cx.record.clone(), &client_id)
+        let can = driver.can();
+        let sasl = server.security().sasl.as_ref();
+        if sasl.is_some() && !can.has("security.plain") {
+            return Err(Stop::Unable("the client has no security.plain".into()));
+        }
+        // For a client without TLS the relay speaks it.
+        let front = match &server.security().tls {
+            Some(_) if can.has("security.tls") => Some(cx.target.front()?),
+            Some(_) => {
+                cx.record
+                    .note("the client speaks no TLS: its relay does, towards the server");
+                None
+            }
+            None => None,
+        };
+        let tls = front.as_ref().map(|front| Tls {
+            ca_file: front.ca_file.display().to_string(),
+        });
+        let acceptor = front.map(|front| front.acceptor);
+        let relay = Relay::start(server, cx.record.clone(), &client_id, acceptor)
             .map_err(|error| Stop::fail(format!("no relay: {error}")))?;
         let session = driver
             .open(Begin {
                 bootstrap: relay.bootstrap().to_owned(),
                 client_id: client_id.clone(),
-                ..Begin::default()
+                tls,
+                sasl: sasl.map(Sasl::plain),
             })
             .await?;
         cx.record.follow_words(client_id.clone(), session.words());
@@ -61,7 +83,7 @@ impl Client {
             cx: cx.clone(),
             session,
             relay,
-            can: driver.can().clone(),
+            can: can.clone(),
             client_id,
             delivery_ms: DELIVERY_MS,
             records: Vec::new(),

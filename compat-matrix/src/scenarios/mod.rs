@@ -14,6 +14,7 @@ mod offsets;
 mod pairs;
 mod produce;
 mod scale;
+mod security;
 mod streams;
 mod transactions;
 
@@ -29,12 +30,23 @@ use crate::cx::Cx;
 use crate::drivers::{self, Driver};
 use crate::spec::{DEFAULT_TIME_OUT, Lane, Spec, Stop, Verdict};
 use crate::target::Node;
+use crate::wire::Access;
 
-/// Every scenario with every one of `clients`, and the clients with one another.
-pub fn specs(clients: &[drivers::Client]) -> Vec<Spec> {
+/// Every scenario with every one of `clients`, and the clients with one another. Those about
+/// credentials are for targets that authenticate, and some of them for nodes of `ours`.
+pub fn specs(clients: &[drivers::Client], authenticates: bool, ours: bool) -> Vec<Spec> {
+    let mut scenarios = all();
+    if authenticates {
+        scenarios.extend(security::scenarios(ours));
+    }
+    let scenarios = &scenarios;
     clients
         .iter()
-        .flat_map(|client| all().into_iter().map(|scenario| scenario.with(client)))
+        .flat_map(|client| {
+            scenarios
+                .iter()
+                .map(|scenario| scenario.clone().with(client))
+        })
         .chain(pairs::specs(clients))
         .collect()
 }
@@ -143,6 +155,11 @@ impl Env {
         Client::open(&self.cx, self.driver.as_ref(), node.bootstrap()).await
     }
 
+    /// A client of a server with other credentials than the target's.
+    async fn client_as(&self, server: &Access) -> Result<Client, Stop> {
+        Client::open(&self.cx, self.driver.as_ref(), server).await
+    }
+
     /// A new topic that only this scenario knows, and the client that made it.
     async fn topic(&self, partitions: i32) -> Result<(Client, String), Stop> {
         let mut client = self.client().await?;
@@ -166,7 +183,7 @@ mod tests {
             label: id.into(),
             driver: Err("only named here".into()),
         };
-        let specs = specs(&[client("one"), client("two")]);
+        let specs = specs(&[client("one"), client("two")], true, true);
         assert!(specs.len() >= 80, "{}", specs.len());
         let ids: BTreeSet<_> = specs.iter().map(|spec| &spec.id).collect();
         assert_eq!(ids.len(), specs.len());

@@ -326,7 +326,7 @@ async fn large_records(env: Env) -> Verdict {
 }
 
 fn is_facade(env: &Env) -> bool {
-    *env.cx.target.kind() == crate::target::Kind::Facade
+    env.cx.target.kind().is_ours()
 }
 
 async fn pipelined(env: Env) -> Verdict {

@@ -1,25 +1,34 @@
-//! What is under test: the embedded facade, whose nodes this binary starts itself, or any address.
+//! What is under test: the facade, whose nodes this binary starts itself, or any address.
 
+mod authority;
+mod guard;
 mod node;
+mod queen;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use host::Secret;
+
+pub use authority::{Authority, Issued};
+pub use guard::Guard;
 pub(crate) use node::free_port;
 pub use node::{Memory, Node, called_as_node};
+pub(crate) use queen::{COMMAND as SERVE_QUEEN, QueenOptions, QueenProcess, serve as serve_queen};
 
+use crate::relay::Front;
 use crate::spec::Stop;
+use crate::wire::Access;
 
 /// The kinds of target.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Kind {
     /// `queen-kafka` over an embedded Queen.
     Facade,
+    /// The same under TLS and SASL, over a Queen of its own process that asks for tokens.
+    FacadeSaslTls,
     /// A server that somebody else started.
-    Bootstrap {
-        /// Its `host:port`.
-        address: String,
-    },
+    Bootstrap(Access),
 }
 
 impl Kind {
@@ -27,7 +36,8 @@ impl Kind {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Facade => "facade",
-            Self::Bootstrap { .. } => "bootstrap",
+            Self::FacadeSaslTls => "facade-sasl-tls",
+            Self::Bootstrap(_) => "bootstrap",
         }
     }
 
@@ -36,8 +46,23 @@ impl Kind {
     pub const fn patience(&self) -> u32 {
         match self {
             Self::Facade => 1,
-            Self::Bootstrap { .. } => 3,
+            Self::FacadeSaslTls => 2,
+            Self::Bootstrap(_) => 3,
         }
+    }
+
+    /// Whether clients have to say who they are.
+    pub const fn authenticates(&self) -> bool {
+        match self {
+            Self::Facade => false,
+            Self::FacadeSaslTls => true,
+            Self::Bootstrap(access) => access.security().sasl.is_some(),
+        }
+    }
+
+    /// Whether its nodes are started here.
+    pub const fn is_ours(&self) -> bool {
+        !matches!(self, Self::Bootstrap(_))
     }
 }
 
@@ -46,6 +71,9 @@ impl Kind {
 pub struct Target {
     kind: Kind,
     shared: Node,
+    /// Certificates for relays, and for nodes under TLS.
+    authority: Arc<Authority>,
+    guard: Option<Guard>,
     scratch: Arc<tempfile::TempDir>,
     topics: Mutex<Vec<String>>,
 }
@@ -62,13 +90,22 @@ impl Target {
             .tempdir()
             .map_err(|error| Stop::fail(format!("no scratch folder: {error}")))?;
         let scratch = Arc::new(scratch);
+        let authority = Arc::new(Authority::new(scratch.path())?);
+        let guard = match &kind {
+            Kind::FacadeSaslTls => Some(Guard::new(Arc::clone(&authority), scratch.path())?),
+            Kind::Facade | Kind::Bootstrap(_) => None,
+        };
         let shared = match &kind {
-            Kind::Facade => Node::launch(new_folder(&scratch)?, &[]).await?,
-            Kind::Bootstrap { address } => Node::at(address.clone()).await?,
+            Kind::Facade | Kind::FacadeSaslTls => {
+                Node::launch(new_folder(&scratch)?, &[], guard.as_ref()).await?
+            }
+            Kind::Bootstrap(access) => Node::at(access.clone()).await?,
         };
         Ok(Self {
             kind,
             shared,
+            authority,
+            guard,
             scratch,
             topics: Mutex::default(),
         })
@@ -77,6 +114,52 @@ impl Target {
     /// What kind it is.
     pub const fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// The secrets of its nodes, where they have some.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Skip`] where they have none that this program knows.
+    pub fn guard(&self) -> Result<&Guard, Stop> {
+        self.guard
+            .as_ref()
+            .ok_or_else(|| Stop::skip("needs the secrets of a node of ours under TLS and SASL"))
+    }
+
+    /// What nobody may print: what processes and clients were given as secrets.
+    pub fn secrets(&self) -> Vec<Secret<String>> {
+        let own = self.guard.as_ref().map(Guard::secrets).unwrap_or_default();
+        let users = match &self.kind {
+            Kind::Bootstrap(access) => access.security().sasl.as_ref(),
+            Kind::Facade | Kind::FacadeSaslTls => None,
+        };
+        let users = users.map(|sasl| sasl.password.clone());
+        own.into_iter().chain(users).collect()
+    }
+
+    /// The logs of all processes that were started here, those of single checks included.
+    pub fn logs(&self) -> Vec<PathBuf> {
+        let entries = |folder: &Path| {
+            let found = std::fs::read_dir(folder).into_iter().flatten();
+            found.filter_map(|entry| Some(entry.ok()?.path()))
+        };
+        entries(self.scratch.path())
+            .flat_map(|folder| entries(&folder).collect::<Vec<_>>())
+            .filter(|path| path.extension().is_some_and(|end| end == "log"))
+            .collect()
+    }
+
+    /// What a relay shows its client in front of a server under TLS.
+    ///
+    /// # Errors
+    ///
+    /// A machine without randomness.
+    pub fn front(&self) -> Result<Front, Stop> {
+        Ok(Front {
+            acceptor: self.authority.acceptor()?,
+            ca_file: self.authority.file().to_path_buf(),
+        })
     }
 
     /// The node that checks share.
@@ -105,8 +188,10 @@ impl Target {
     /// [`Stop::Skip`] where nodes cannot be started; [`Stop::Fail`] when it does not get ready.
     pub async fn own_node(&self, settings: &[(&str, &str)]) -> Result<Node, Stop> {
         match &self.kind {
-            Kind::Facade => Node::launch(new_folder(&self.scratch)?, settings).await,
-            Kind::Bootstrap { .. } => Err(Stop::skip(
+            Kind::Facade | Kind::FacadeSaslTls => {
+                Node::launch(new_folder(&self.scratch)?, settings, self.guard.as_ref()).await
+            }
+            Kind::Bootstrap(_) => Err(Stop::skip(
                 "needs a node that can be killed or configured; this target is no node of ours",
             )),
         }

@@ -10,9 +10,11 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
+use super::guard::Guard;
+use super::queen::QueenProcess;
 use crate::cx::last_lines;
 use crate::spec::Stop;
-use crate::wire::Connection;
+use crate::wire::{Access, Connection, Security};
 
 /// How long a node may take to answer its first request.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -43,7 +45,7 @@ const DEFAULT_SETTINGS: &[(&str, &str)] = &[
 /// A server under test.
 #[derive(Debug)]
 pub struct Node {
-    bootstrap: String,
+    access: Access,
     /// `None` for a server that somebody else started.
     own: Option<Own>,
 }
@@ -56,6 +58,8 @@ struct Own {
     folder: PathBuf,
     settings: Vec<(String, String)>,
     process: Mutex<Option<Child>>,
+    /// The Queen behind it, where it has one of its own process.
+    _queen: Option<QueenProcess>,
 }
 
 /// Memory of a process as its kernel counts it.
@@ -69,20 +73,30 @@ pub struct Memory {
 
 impl Node {
     /// Takes a running server and waits until it answers.
-    pub(super) async fn at(bootstrap: String) -> Result<Self, Stop> {
-        let node = Self {
-            bootstrap,
-            own: None,
-        };
+    pub(super) async fn at(access: Access) -> Result<Self, Stop> {
+        let node = Self { access, own: None };
         node.ready(ANSWERS_WITHIN).await?;
         Ok(node)
     }
 
     /// Starts a node over an empty Queen in `folder` and waits until it answers.
-    pub(super) async fn launch(folder: PathBuf, settings: &[(&str, &str)]) -> Result<Self, Stop> {
+    pub(super) async fn launch(
+        folder: PathBuf,
+        settings: &[(&str, &str)],
+        guard: Option<&Guard>,
+    ) -> Result<Self, Stop> {
         let program = std::env::current_exe()
             .map_err(|error| Stop::fail(format!("cannot find this program: {error}")))?;
-        Self::launch_program(program, folder, settings).await
+        let Some(guard) = guard else {
+            return Self::launch_program(program, folder, settings).await;
+        };
+        let (queen, equipment) = guard.equip(&folder).await?;
+        let equipment = equipment.iter();
+        let all: Vec<(&str, &str)> = equipment
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .chain(settings.iter().copied())
+            .collect();
+        Self::launch_over(program, folder, &all, guard.security()?, Some(queen)).await
     }
 
     /// As [`Node::launch`], with another build of `queen-kafka` than the one in this program.
@@ -90,6 +104,16 @@ impl Node {
         program: PathBuf,
         folder: PathBuf,
         settings: &[(&str, &str)],
+    ) -> Result<Self, Stop> {
+        Self::launch_over(program, folder, settings, Security::default(), None).await
+    }
+
+    async fn launch_over(
+        program: PathBuf,
+        folder: PathBuf,
+        settings: &[(&str, &str)],
+        security: Security,
+        queen: Option<QueenProcess>,
     ) -> Result<Self, Stop> {
         let port = free_port().map_err(|error| Stop::fail(format!("no free port: {error}")))?;
         let bootstrap = format!("127.0.0.1:{port}");
@@ -106,21 +130,22 @@ impl Node {
             all.push(((*name).to_owned(), (*value).to_owned()));
         }
         let node = Self {
-            bootstrap,
+            access: Access::new(bootstrap, security),
             own: Some(Own {
                 program,
                 folder,
                 settings: all,
                 process: Mutex::new(None),
+                _queen: queen,
             }),
         };
         node.start().await?;
         Ok(node)
     }
 
-    /// `host:port` that clients bootstrap from.
-    pub fn bootstrap(&self) -> &str {
-        &self.bootstrap
+    /// Where clients bootstrap from, and how.
+    pub const fn bootstrap(&self) -> &Access {
+        &self.access
     }
 
     /// The folder of the node's data and log; `None` for a server that somebody else started.
@@ -210,6 +235,15 @@ impl Node {
         self.signal(rustix::process::Signal::CONT).await
     }
 
+    /// Tells the process to read its certificate again (SIGHUP).
+    ///
+    /// # Errors
+    ///
+    /// A node that is not ours or does not run.
+    pub async fn hang_up(&self) -> Result<(), Stop> {
+        self.signal(rustix::process::Signal::HUP).await
+    }
+
     async fn signal(&self, signal: rustix::process::Signal) -> Result<(), Stop> {
         let pid = self
             .pid()
@@ -247,7 +281,7 @@ impl Node {
     async fn ready(&self, within: Duration) -> Result<(), Stop> {
         let began = Instant::now();
         loop {
-            let why = match Connection::ask_api_versions(&self.bootstrap).await {
+            let why = match Connection::ask_api_versions(&self.access).await {
                 Ok(()) => return Ok(()),
                 Err(why) => why,
             };
@@ -263,7 +297,7 @@ impl Node {
             if began.elapsed() > within {
                 return Err(Stop::fail(format!(
                     "{} did not answer within {} s: {why}",
-                    self.bootstrap,
+                    self.access,
                     within.as_secs()
                 )));
             }

@@ -1,23 +1,38 @@
-//! One TCP connection that sends and reads length-prefixed frames.
+//! One connection that sends and reads length-prefixed frames.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
-use tokio::net::tcp::{ReadHalf, WriteHalf};
+use host::net::{BoxStream, Connect as _};
+use host::os::OsClock;
+use host::tls::TlsConnect;
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader, ReadHalf,
+    WriteHalf,
+};
 use tokio::time::timeout;
+
+use super::access::Access;
+use super::tcp::Dial;
 
 /// The largest answer that is read. No check asks for more than 64 MiB.
 pub const MAX_ANSWER_BYTES: usize = 128 * 1024 * 1024;
 /// How long to wait for a connection or an answer that nobody bounds otherwise.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+/// What is read ahead: a length and a header. Whoever does not read must not have read much.
+const AHEAD_BYTES: usize = 64;
 
 /// A connection to a broker.
-#[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    stream: BufReader<BoxStream>,
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connection")
+    }
 }
 
 /// What came after a frame was sent.
@@ -32,17 +47,14 @@ pub enum Reply {
 }
 
 impl Connection {
-    /// Connects to `host:port`.
+    /// Connects, and does what the server demands: the TLS handshake, the authentication.
     ///
     /// # Errors
     ///
-    /// What the system says, or `TimedOut`.
-    pub async fn open(bootstrap: &str) -> io::Result<Self> {
-        let stream = timeout(ANSWER_WITHIN, TcpStream::connect(bootstrap))
-            .await
-            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream })
+    /// What the system says, or `TimedOut`; `InvalidData` for a handshake that failed, and
+    /// `PermissionDenied` for an authentication.
+    pub async fn open(to: &Access) -> io::Result<Self> {
+        Self::open_with(to, None).await
     }
 
     /// As [`Connection::open`], with a window of about `bytes`: what is not read stays with the other
@@ -51,15 +63,56 @@ impl Connection {
     /// # Errors
     ///
     /// As [`Connection::open`], or an address that is a name.
-    pub async fn open_narrow(bootstrap: &str, bytes: usize) -> io::Result<Self> {
-        let address = bootstrap.parse().map_err(io::Error::other)?;
-        let socket = tokio::net::TcpSocket::new_v4()?;
-        socket.set_recv_buffer_size(u32::try_from(bytes).map_err(io::Error::other)?)?;
-        let stream = timeout(ANSWER_WITHIN, socket.connect(address))
+    pub async fn open_narrow(to: &Access, bytes: usize) -> io::Result<Self> {
+        let window = u32::try_from(bytes).map_err(io::Error::other)?;
+        Self::open_with(to, Some(window)).await
+    }
+
+    async fn open_with(to: &Access, window: Option<u32>) -> io::Result<Self> {
+        let mut connection = Self::open_stranger(to, window).await?;
+        if let Some(who) = &to.security().sasl {
+            connection.authenticate(who).await?;
+        }
+        Ok(connection)
+    }
+
+    /// Connects under TLS where the server demands it, and stays a stranger where it authenticates.
+    ///
+    /// # Errors
+    ///
+    /// As [`Connection::open`].
+    pub async fn open_unauthenticated(to: &Access) -> io::Result<Self> {
+        Self::open_stranger(to, None).await
+    }
+
+    async fn open_stranger(to: &Access, window: Option<u32>) -> io::Result<Self> {
+        let dial = dial(to, window)?;
+        let Some(trust) = &to.security().tls else {
+            return Self::over(dial.connect()).await;
+        };
+        let name = dial.host.clone();
+        let clock = Arc::new(OsClock::new());
+        let tls = TlsConnect::new(Arc::new(dial), &name, trust.roots(), clock)
+            .map_err(io::Error::other)?;
+        Self::over(tls.connect()).await
+    }
+
+    /// Connects and says nothing, whatever the server demands.
+    ///
+    /// # Errors
+    ///
+    /// What the system says, or `TimedOut`.
+    pub async fn open_bare(to: &Access) -> io::Result<Self> {
+        Self::over(dial(to, None)?.connect()).await
+    }
+
+    async fn over(connecting: impl Future<Output = io::Result<BoxStream>>) -> io::Result<Self> {
+        let stream = timeout(ANSWER_WITHIN, connecting)
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream })
+        Ok(Self {
+            stream: BufReader::with_capacity(AHEAD_BYTES, stream),
+        })
     }
 
     /// Reads what is there, up to `most` bytes, and drops it; answers how much it was. Zero is the
@@ -111,17 +164,17 @@ impl Connection {
 
     /// Both halves, for a client that sends while it reads.
     pub fn split(&mut self) -> (Reader<'_>, Writer<'_>) {
-        let (reader, writer) = self.stream.split();
+        let (reader, writer) = tokio::io::split(&mut self.stream);
         (Reader(reader), Writer(writer))
     }
 
-    /// Waits until something can be read, and reads nothing.
+    /// Waits until something can be read, and reads a few bytes of it ahead at most.
     ///
     /// # Errors
     ///
     /// What the system says, or `TimedOut`.
-    pub async fn has_bytes(&self, within: Duration) -> io::Result<()> {
-        timeout(within, self.stream.peek(&mut [0]))
+    pub async fn has_bytes(&mut self, within: Duration) -> io::Result<()> {
+        timeout(within, self.stream.fill_buf())
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
             .map(|_| ())
@@ -147,17 +200,15 @@ impl Connection {
         read
     }
 
-    /// Whether `bootstrap` answers an ApiVersions v0 request, which every Kafka does.
+    /// Whether a server answers an ApiVersions v0 request, which every Kafka does.
     ///
     /// # Errors
     ///
     /// Why not, in a few words.
-    pub async fn ask_api_versions(bootstrap: &str) -> Result<(), String> {
+    pub async fn ask_api_versions(to: &Access) -> Result<(), String> {
         /// Key 18, version 0, correlation id 7, client id "ready".
         const REQUEST: &[u8] = b"\x00\x12\x00\x00\x00\x00\x00\x07\x00\x05ready";
-        let mut connection = Self::open(bootstrap)
-            .await
-            .map_err(|error| error.to_string())?;
+        let mut connection = Self::open(to).await.map_err(|error| error.to_string())?;
         connection
             .send(REQUEST)
             .await
@@ -172,12 +223,10 @@ impl Connection {
 }
 
 /// The half of a connection that reads.
-#[derive(Debug)]
-pub struct Reader<'a>(ReadHalf<'a>);
+pub struct Reader<'a>(ReadHalf<&'a mut BufReader<BoxStream>>);
 
 /// The half of a connection that sends.
-#[derive(Debug)]
-pub struct Writer<'a>(WriteHalf<'a>);
+pub struct Writer<'a>(WriteHalf<&'a mut BufReader<BoxStream>>);
 
 /// What came before the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,8 +251,23 @@ impl Writer<'_> {
     ///
     /// What the system says.
     pub async fn send_raw(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes).await
+        self.0.write_all(bytes).await?;
+        self.0.flush().await
     }
+}
+
+fn dial(to: &Access, window: Option<u32>) -> io::Result<Dial> {
+    let (host, port) = to.host_and_port().ok_or_else(|| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{to} is not HOST:PORT"),
+        )
+    })?;
+    Ok(Dial {
+        host: host.to_owned(),
+        port,
+        window,
+    })
 }
 
 async fn reply(stream: &mut (impl AsyncRead + Unpin), within: Duration) -> Reply {

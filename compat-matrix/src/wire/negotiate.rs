@@ -5,6 +5,7 @@ use std::time::Duration;
 use kafka_wire::ApiKey;
 use reports::Window;
 
+use super::access::Access;
 use super::connection::{Connection, Reply};
 use crate::cx::api_name;
 
@@ -18,8 +19,8 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// # Errors
 ///
 /// Why there are none, in a few words.
-pub async fn advertised(bootstrap: &str) -> Result<Vec<Window>, String> {
-    let mut connection = Connection::open(bootstrap)
+pub async fn advertised(to: &Access) -> Result<Vec<Window>, String> {
+    let mut connection = Connection::open(to)
         .await
         .map_err(|error| error.to_string())?;
     connection

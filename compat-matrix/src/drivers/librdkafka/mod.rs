@@ -32,9 +32,6 @@ const LACKS: &[&str] = &[
     "describe_cluster",
     "describe_log_dirs",
     "assignor.sticky",
-    "security.tls",
-    "security.plain",
-    "security.scram",
 ];
 
 /// librdkafka as the `rdkafka` crate builds it.

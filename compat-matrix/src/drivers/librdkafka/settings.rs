@@ -2,7 +2,7 @@
 
 use rdkafka::config::ClientConfig;
 
-use crate::drivers::protocol::{Setting, Settings};
+use crate::drivers::protocol::{Begin, Setting, Settings};
 
 /// Puts each setting into librdkafka's configuration.
 pub(super) fn apply(settings: &Settings, config: &mut ClientConfig) {
@@ -11,6 +11,26 @@ pub(super) fn apply(settings: &Settings, config: &mut ClientConfig) {
             config.set(name, value);
         }
     }
+}
+
+/// How the session is secured.
+pub(super) fn secure(begin: &Begin, config: &mut ClientConfig) {
+    if let Some(tls) = &begin.tls {
+        config.set("ssl.ca.location", &tls.ca_file);
+    }
+    if let Some(sasl) = &begin.sasl {
+        config
+            .set("sasl.mechanism", &sasl.mechanism)
+            .set("sasl.username", &sasl.username)
+            .set("sasl.password", &sasl.password);
+    }
+    let protocol = match (&begin.tls, &begin.sasl) {
+        (None, None) => "PLAINTEXT",
+        (Some(_), None) => "SSL",
+        (None, Some(_)) => "SASL_PLAINTEXT",
+        (Some(_), Some(_)) => "SASL_SSL",
+    };
+    config.set("security.protocol", protocol);
 }
 
 fn translate(setting: &Setting) -> Vec<(&'static str, String)> {

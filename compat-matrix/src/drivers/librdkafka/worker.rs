@@ -160,6 +160,7 @@ impl Worker {
             .set("bootstrap.servers", &self.begin.bootstrap)
             .set("client.id", &self.begin.client_id)
             .set_log_level(RDKafkaLogLevel::Warning);
+        settings::secure(&self.begin, &mut config);
         settings::apply(settings, &mut config);
         config
             .create_with_context(self.callbacks.clone())

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::wire::Credentials;
+
 /// The protocol's version. A driver that speaks another is not used.
 pub const PROTOCOL: u32 = 1;
 
@@ -56,7 +58,7 @@ pub struct Tls {
 }
 
 /// Who to be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sasl {
     /// `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`.
     pub mechanism: String,
@@ -64,6 +66,27 @@ pub struct Sasl {
     pub username: String,
     /// Password, of a user that only the check knows.
     pub password: String,
+}
+
+impl Sasl {
+    /// By PLAIN.
+    pub fn plain(who: &Credentials) -> Self {
+        Self {
+            mechanism: "PLAIN".into(),
+            username: who.username.clone(),
+            password: who.password.expose().clone(),
+        }
+    }
+}
+
+/// Without the password.
+impl std::fmt::Debug for Sasl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sasl")
+            .field("mechanism", &self.mechanism)
+            .field("username", &self.username)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The line that answers a line.

@@ -1,11 +1,13 @@
-//! A Queen on a socket, in a process of its own, for the raw side: this program under the hidden
-//! command `serve-queen`. The same code that a node embeds.
+//! A Queen on a socket, in a process of its own: this program under the hidden command `serve-queen`.
+//! The same code that a node embeds.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use fake_queen::auth::Key;
 use fake_queen::{Options, Queen, Storage};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -18,23 +20,40 @@ pub(crate) const COMMAND: &str = "serve-queen";
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
 fn failed(error: impl std::fmt::Display) -> Stop {
-    Stop::fail(format!("the Queen of the raw side: {error}"))
+    Stop::fail(format!("the Queen of a process of its own: {error}"))
+}
+
+/// How it is to be.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct QueenOptions {
+    /// Where it stores; in memory when absent.
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Calls need a token that is signed with the secret in this file.
+    #[arg(long)]
+    pub(crate) jwt_secret_file: Option<PathBuf>,
 }
 
 /// A running one; killed when dropped.
 #[derive(Debug)]
-pub(super) struct QueenProcess {
-    pub(super) addr: SocketAddr,
+pub(crate) struct QueenProcess {
+    pub(crate) addr: SocketAddr,
     child: Child,
 }
 
 impl QueenProcess {
-    /// Starts one: in memory, or durable in `dir`.
-    pub(super) async fn start(dir: Option<&Path>) -> Result<Self, Stop> {
+    /// Starts one.
+    pub(crate) async fn start(asked: &QueenOptions, log: Option<&Path>) -> Result<Self, Stop> {
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.arg(COMMAND);
-        if let Some(dir) = dir {
+        if let Some(dir) = &asked.dir {
             command.arg("--dir").arg(dir);
+        }
+        if let Some(file) = &asked.jwt_secret_file {
+            command.arg("--jwt-secret-file").arg(file);
+        }
+        if let Some(log) = log {
+            command.stderr(File::create(log).map_err(failed)?);
         }
         let mut child = command
             .stdin(Stdio::null())
@@ -56,16 +75,20 @@ impl QueenProcess {
     }
 
     /// Its process id, while it runs.
-    pub(super) fn pid(&self) -> Option<u32> {
+    pub(crate) fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 }
 
 /// Serves until the process is killed, on a free loopback port that it prints.
-pub(crate) async fn serve(dir: Option<PathBuf>) -> Result<(), Stop> {
+pub(crate) async fn serve(asked: QueenOptions) -> Result<(), Stop> {
     let host = host::os::host();
+    let secret = asked.jwt_secret_file.map(std::fs::read).transpose();
     let options = Options {
-        storage: dir.map_or(Storage::Memory, Storage::Directory),
+        jwt: secret
+            .map_err(failed)?
+            .map(|secret| Key::new(secret.trim_ascii_end())),
+        storage: asked.dir.map_or(Storage::Memory, Storage::Directory),
         ..Options::default()
     };
     let queen = Queen::start(host.clone(), options).await.map_err(failed)?;

@@ -1,0 +1,93 @@
+//! That no secret was printed: not by a node, not into the report.
+
+use std::path::Path;
+
+use host::Secret;
+use reports::{Check, Evidence, Outcome};
+
+use crate::spec::WIRE;
+use crate::target::Target;
+
+/// The check of the whole run: none of what was given to processes as a secret is in what they printed,
+/// or in `checks`. `None` where there were no secrets.
+pub fn check(target: &Target, checks: &[Check]) -> Option<Check> {
+    let secrets = target.secrets();
+    if secrets.is_empty() {
+        return None;
+    }
+    let report = reports::jsonl::render(checks);
+    let mut places = vec![("the report".to_owned(), report)];
+    for log in target.logs() {
+        places.push((
+            name(&log),
+            std::fs::read_to_string(&log).unwrap_or_default(),
+        ));
+    }
+    let guilty = guilty(&secrets, &places);
+    let mut evidence = Evidence::default();
+    evidence
+        .facts
+        .insert("secrets".into(), secrets.len().into());
+    evidence.facts.insert("texts".into(), places.len().into());
+    Some(Check {
+        id: "secure/nothing-printed".into(),
+        title: "Nothing that was given as a secret is in a log or in the report".into(),
+        target: target.kind().name().to_owned(),
+        client: WIRE.into(),
+        apis: Vec::new(),
+        kips: Vec::new(),
+        outcome: if guilty.is_empty() {
+            Outcome::Pass
+        } else {
+            Outcome::Fail
+        },
+        expected: guilty.is_empty(),
+        reason: (!guilty.is_empty()).then(|| format!("a secret is in {}", guilty.join(", "))),
+        evidence,
+        duration_ms: 0,
+    })
+}
+
+fn name(log: &Path) -> String {
+    let parts: Vec<_> = log
+        .iter()
+        .rev()
+        .take(2)
+        .map(|part| part.to_string_lossy())
+        .collect();
+    parts.into_iter().rev().collect::<Vec<_>>().join("/")
+}
+
+/// The names of the texts in which a secret is, as it is or in hex as frames show it.
+fn guilty(secrets: &[Secret<String>], texts: &[(String, String)]) -> Vec<String> {
+    let forms: Vec<String> = secrets
+        .iter()
+        .flat_map(|secret| {
+            let plain = secret.expose().clone();
+            let hex = plain.bytes().map(|byte| format!("{byte:02x}")).collect();
+            [plain, hex]
+        })
+        .collect();
+    let holds = |text: &str| forms.iter().any(|form| text.contains(form));
+    let guilty = texts.iter().filter(|(_, text)| holds(text));
+    guilty.map(|(name, _)| name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use host::Secret;
+
+    use super::guilty;
+
+    #[test]
+    fn a_secret_is_found_as_it_is_and_in_hex() {
+        let secrets = [Secret::new("hunter2".to_owned())];
+        let texts = [
+            ("clean", "hunter3"),
+            ("plain", "password=hunter2"),
+            ("hex", "00 68756e74657232"),
+        ];
+        let texts = texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
+        assert_eq!(guilty(&secrets, &texts), ["plain", "hex"]);
+    }
+}
