@@ -81,6 +81,21 @@ struct RunArguments {
     /// What the target refuses, instead of what this program knows of it: a file, or apache-kafka.
     #[arg(long, value_name = "FILE")]
     expectations: Option<PathBuf>,
+    /// Failures that are accepted for a while, with reasons and end dates.
+    #[arg(long, value_name = "FILE")]
+    waivers: Option<PathBuf>,
+    /// How much longer than on a node of this machine everything may take, as a factor.
+    #[arg(long, value_name = "FACTOR", value_parser = clap::value_parser!(u32).range(1..=100))]
+    patience: Option<u32>,
+    /// Checks that run at once on the server.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=256))]
+    at_once: Option<u16>,
+    /// What the names of all topics, groups and transactional ids begin with.
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    prefix: String,
+    /// Say what would be done to the server, and do nothing.
+    #[arg(long)]
+    plan: bool,
 }
 
 #[derive(Debug, Args)]

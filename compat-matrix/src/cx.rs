@@ -27,6 +27,7 @@ pub struct Cx {
 
 #[derive(Debug)]
 struct Names {
+    prefix: String,
     run: String,
     next: AtomicU64,
 }
@@ -34,10 +35,16 @@ struct Names {
 impl Cx {
     /// The context of a run; [`Cx::for_check`] makes the context of each check from it.
     pub fn new(target: Arc<Target>, run_id: impl Into<String>) -> Self {
+        Self::with_prefix(target, run_id, "")
+    }
+
+    /// As [`Cx::new`], where rights end at names that begin with `prefix`.
+    pub fn with_prefix(target: Arc<Target>, run_id: impl Into<String>, prefix: &str) -> Self {
         Self {
             target,
             record: Recorder::default(),
             names: Arc::new(Names {
+                prefix: prefix.to_owned(),
                 run: run_id.into(),
                 next: AtomicU64::new(0),
             }),
@@ -63,10 +70,10 @@ impl Cx {
     }
 
     /// A name for a topic, group or other thing that no other check of any run uses. It is a legal
-    /// topic name and starts with `stem`.
+    /// topic name and starts with the run's prefix and `stem`.
     pub fn unique(&self, stem: &str) -> String {
         let n = self.names.next.fetch_add(1, Ordering::Relaxed);
-        format!("{stem}-{}-{n}", self.names.run)
+        format!("{}{stem}-{}-{n}", self.names.prefix, self.names.run)
     }
 
     /// Where the shared node is, and how it is spoken to.

@@ -26,4 +26,5 @@ pub mod spec;
 pub mod target;
 #[cfg(test)]
 mod testing;
+pub mod waivers;
 pub mod wire;

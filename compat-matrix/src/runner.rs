@@ -13,9 +13,6 @@ use crate::cx::{Cx, api_name};
 use crate::expectations::Expectations;
 use crate::spec::{Lane, Spec, Stop, Verdict};
 
-/// Checks of the shared lane that run at once. They mostly wait for the network, but a machine of two
-/// cores also runs the server under test.
-const SHARED_AT_ONCE: usize = 8;
 /// Checks with nodes of their own that run at once.
 const OWN_NODES_AT_ONCE: usize = 2;
 
@@ -41,7 +38,7 @@ pub async fn run(
         }
     };
     let shared =
-        futures::stream::iter(lane(Lane::Shared).map(one)).buffer_unordered(SHARED_AT_ONCE);
+        futures::stream::iter(lane(Lane::Shared).map(one)).buffer_unordered(cx.target.at_once());
     let own =
         futures::stream::iter(lane(Lane::OwnNode).map(one)).buffer_unordered(OWN_NODES_AT_ONCE);
     let mut checks: Vec<(usize, Check)> = futures::stream::select(shared, own).collect().await;
@@ -56,7 +53,7 @@ async fn run_one(spec: &Spec, cx: Cx, expectations: &Expectations) -> Check {
     let began = Instant::now();
     let record = cx.record.clone();
     let target = cx.target.kind().name().to_owned();
-    let time_out = spec.time_out * cx.target.kind().patience();
+    let time_out = spec.time_out * cx.target.patience();
     let verdict = guarded(spec, cx, time_out).await;
     if let Err(Stop::Fail(failure)) = &verdict
         && let Some(difference) = &failure.difference

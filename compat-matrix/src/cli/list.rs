@@ -6,6 +6,7 @@ use super::run::{no_target, select, start};
 use super::{ALL_EXPECTED, Selection, usage};
 use crate::drivers::Client;
 use crate::spec::Spec;
+use crate::target::Bounds;
 
 pub(super) async fn list(selection: &Selection) -> u8 {
     let kind = match selection.kind() {
@@ -17,7 +18,7 @@ pub(super) async fn list(selection: &Selection) -> u8 {
         Err(error) => return usage(&error.to_string()),
     };
     // Which checks there are depends on what the target advertises.
-    let (target, advertised) = match start(kind).await {
+    let (target, advertised) = match start(kind, Bounds::default()).await {
         Ok(started) => started,
         Err(why) => return no_target(&why),
     };

@@ -12,8 +12,9 @@ use crate::cx::Cx;
 use crate::drivers::Client;
 use crate::expectations::{Expectations, matches};
 use crate::progress::Progress;
-use crate::spec::{Spec, Stop, WIRE};
-use crate::target::{Kind, Target};
+use crate::spec::{Lane, Spec, Stop, WIRE};
+use crate::target::{Bounds, Kind, Target};
+use crate::waivers::{self, Waivers};
 use crate::wire::{Access, Security};
 use crate::{aftermath, bad_input, probes, readme, runner, scenarios, secure, wire};
 
@@ -34,13 +35,21 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
         Ok(catalogue) => catalogue,
         Err(error) => return usage(&error.to_string()),
     };
+    let waivers = match arguments.waivers.as_deref().map(Waivers::load).transpose() {
+        Ok(waivers) => waivers,
+        Err(error) => return usage(&format!("--waivers: {error}")),
+    };
     let began = Instant::now();
     let started_epoch_ms = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .map_or(0, |since| {
             i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
         });
-    let (target, advertised) = match start(kind).await {
+    let bounds = Bounds {
+        patience: arguments.patience,
+        at_once: arguments.at_once,
+    };
+    let (target, advertised) = match start(kind, bounds).await {
         Ok(started) => started,
         Err(why) => return no_target(&why),
     };
@@ -49,7 +58,15 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
     if specs.is_empty() {
         return usage("no check fits --filter and --client");
     }
-    let cx = Cx::new(Arc::clone(&target), run_id(started_epoch_ms));
+    if arguments.plan {
+        say(&plan(&arguments, &target, &specs));
+        return ALL_EXPECTED;
+    }
+    let cx = Cx::with_prefix(
+        Arc::clone(&target),
+        run_id(started_epoch_ms),
+        &arguments.prefix,
+    );
     let progress = Progress::new(specs.len());
     let mut checks = runner::run(&cx, &specs, &expectations, &|check| progress.done(check)).await;
     progress.finish();
@@ -57,6 +74,9 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
         checks.extend(unused(&expectations, &specs, target.kind()));
     }
     remove_topics(&cx, &advertised).await;
+    if let Some(waivers) = &waivers {
+        waivers.apply(&mut checks, waivers::today());
+    }
     checks.extend(secure::printed::check(&target, &checks));
     let run = Run {
         target: target.kind().name().to_owned(),
@@ -92,9 +112,43 @@ fn unused(expectations: &Expectations, specs: &[Spec], kind: &Kind) -> Vec<Check
         .collect()
 }
 
+/// What a run would do to the server.
+fn plan(arguments: &RunArguments, target: &Target, specs: &[Spec]) -> String {
+    let lane = |lane: Lane| specs.iter().filter(|spec| spec.lane == lane).count();
+    let prefix = match arguments.prefix.as_str() {
+        "" => "any name, each ending in the id of the run".to_owned(),
+        prefix => format!("names that begin with {prefix}, each ending in the id of the run"),
+    };
+    let own = match target.kind().is_ours() {
+        true => "on nodes that are started for them".to_owned(),
+        false => {
+            "skipped, or on this server where they can be: they want a node that may be stopped"
+                .into()
+        }
+    };
+    let bytes = "some megabytes of records";
+    format!(
+        "{} checks of {}\n\
+         {} on it, {} at once; {} {own}; {} alone\n\
+         They create topics, groups and transactional ids with {prefix}; write {bytes};\n\
+         change settings of and delete only what they made. Topics are deleted at the end.\n\
+         Topics, groups and settings of others are listed and described, never changed.\n\
+         Checks of bad input send frames that a server must refuse.\n\
+         A check may take {} times as long as on a node of this machine.\n\
+         'compat-matrix list' with the same options names each check.",
+        specs.len(),
+        target.shared().bootstrap(),
+        lane(Lane::Shared),
+        target.at_once(),
+        lane(Lane::OwnNode),
+        lane(Lane::Alone),
+        target.patience(),
+    )
+}
+
 /// Starts the target and asks what it advertises.
-pub(super) async fn start(kind: Kind) -> Result<(Arc<Target>, Vec<Window>), Stop> {
-    let target = Arc::new(Target::start(kind).await?);
+pub(super) async fn start(kind: Kind, bounds: Bounds) -> Result<(Arc<Target>, Vec<Window>), Stop> {
+    let target = Arc::new(Target::start_within(kind, bounds).await?);
     let advertised = wire::advertised(target.shared().bootstrap())
         .await
         .map_err(Stop::fail)?;

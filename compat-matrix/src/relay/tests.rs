@@ -11,9 +11,10 @@ use tokio::time::Instant;
 
 use super::{Act, Relay, Rule, Side};
 use crate::cx::Recorder;
+use crate::target::Authority;
 use crate::testing::{response, serve};
 use crate::wire::codec::{decode, encode};
-use crate::wire::{Access, Connection, Reply};
+use crate::wire::{Access, Connection, Reply, Security, Trust};
 
 const SOON: Duration = Duration::from_secs(5);
 const MOMENT: Duration = Duration::from_millis(200);
@@ -267,4 +268,72 @@ async fn the_end_of_a_server_is_the_end_of_the_connection() {
     .unwrap();
     let mut connection = open(&nobody).await.unwrap();
     assert!(matches!(connection.reply(SOON).await, Reply::Closed(_)));
+}
+
+#[tokio::test]
+async fn tls_ends_at_a_relay_and_begins_again_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path()).unwrap();
+    let trust = Security {
+        tls: Some(Trust::of_file(authority.file()).unwrap()),
+        sasl: None,
+    };
+    let start = |server: &Access| {
+        let front = Some(authority.acceptor().unwrap());
+        Relay::start(server, Recorder::default(), "me", front).unwrap()
+    };
+    // The first makes the server speak TLS, the second is the one under test.
+    let server = start(&Access::plain(serve(far_away).await));
+    let relay = start(&Access::new(server.bootstrap(), trust.clone()));
+    let front = Access::new(relay.bootstrap(), trust);
+    let mut connection = Connection::open(&front).await.unwrap();
+    connection.send(&metadata(7)).await.unwrap();
+    let answer = frame(&mut connection).await;
+    assert_eq!(answer[..4], i32::to_be_bytes(7));
+    assert_eq!(relay.connections(), 1);
+
+    let mut plaintext = open(&relay).await.unwrap();
+    plaintext.send(&metadata(8)).await.unwrap();
+    assert!(plaintext.read_to_end(SOON).await.closed, "it is no TLS");
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let another = Authority::new(elsewhere.path()).unwrap();
+    let mistrusting = Access::new(
+        relay.bootstrap(),
+        Security {
+            tls: Some(Trust::of_file(another.file()).unwrap()),
+            sasl: None,
+        },
+    );
+    assert!(Connection::open(&mistrusting).await.is_err());
+}
+
+#[tokio::test]
+async fn the_message_behind_handshake_0_is_no_request() {
+    fn speaks_sasl(request: &[u8]) -> Option<Vec<u8>> {
+        match request {
+            [0, 17, 0, 0, ..] => response(request, json!({"Mechanisms": ["PLAIN"]})),
+            [0, b'u', ..] => Some(Vec::new()),
+            _ => far_away(request),
+        }
+    }
+    let (_relay, record, mut connection) = relay_to(&serve(speaks_sasl).await).await;
+    let ask = request(
+        ApiKey::SASL_HANDSHAKE,
+        0,
+        1,
+        "me",
+        &json!({"Mechanism": "PLAIN"}),
+    );
+    connection.send(&ask).await.unwrap();
+    frame(&mut connection).await;
+    connection.send(b"\0user\0password").await.unwrap();
+    assert_eq!(frame(&mut connection).await, Bytes::new());
+    connection.send(&metadata(2)).await.unwrap();
+    frame(&mut connection).await;
+    let (evidence, _) = record.take();
+    assert_eq!(
+        evidence.facts["requests of me"],
+        "SaslHandshake v0, Metadata v12"
+    );
 }

@@ -408,7 +408,7 @@ impl Client {
 
     /// Waits until the cluster tells the width; a real cluster spreads it in the background.
     pub(super) async fn await_width(&mut self, topic: &str, partitions: usize) -> Verdict {
-        let deadline = Instant::now() + Duration::from_secs(8) * self.cx.target.kind().patience();
+        let deadline = Instant::now() + Duration::from_secs(8) * self.cx.target.patience();
         loop {
             let seen = self.metadata(Some(topic)).await?;
             if seen.topics.get(topic) == Some(&partitions) && seen.errors.is_empty() {

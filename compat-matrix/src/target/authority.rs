@@ -43,7 +43,7 @@ fn failed(error: impl std::fmt::Display) -> Stop {
 
 impl Authority {
     /// Makes one and writes its certificate into `folder`.
-    pub(super) fn new(folder: &Path) -> Result<Self, Stop> {
+    pub(crate) fn new(folder: &Path) -> Result<Self, Stop> {
         let key = KeyPair::generate().map_err(failed)?;
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -41,16 +41,6 @@ impl Kind {
         }
     }
 
-    /// How much longer things may take than on a node of our own, as a factor: a real cluster creates
-    /// and deletes in the background, and may be far away.
-    pub const fn patience(&self) -> u32 {
-        match self {
-            Self::Facade => 1,
-            Self::FacadeSaslTls => 2,
-            Self::Bootstrap(_) => 3,
-        }
-    }
-
     /// Whether clients have to say who they are.
     pub const fn authenticates(&self) -> bool {
         match self {
@@ -76,7 +66,21 @@ pub struct Target {
     guard: Option<Guard>,
     scratch: Arc<tempfile::TempDir>,
     topics: Mutex<Vec<String>>,
+    bounds: Bounds,
 }
+
+/// What the caller says of time and company, instead of what the kind of target says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Bounds {
+    /// See [`Target::patience`].
+    pub patience: Option<u32>,
+    /// See [`Target::at_once`].
+    pub at_once: Option<u16>,
+}
+
+/// Checks of the shared lane that run at once. They mostly wait for the network, but a machine of two
+/// cores also runs the server under test.
+const AT_ONCE: u16 = 8;
 
 impl Target {
     /// Starts the shared node, or takes the address as it is, and waits until it answers.
@@ -85,6 +89,15 @@ impl Target {
     ///
     /// [`Stop::Fail`] when it does not answer.
     pub async fn start(kind: Kind) -> Result<Self, Stop> {
+        Self::start_within(kind, Bounds::default()).await
+    }
+
+    /// As [`Target::start`], with other bounds than those of its kind.
+    ///
+    /// # Errors
+    ///
+    /// As [`Target::start`].
+    pub async fn start_within(kind: Kind, bounds: Bounds) -> Result<Self, Stop> {
         let scratch = tempfile::Builder::new()
             .prefix("compat-matrix-")
             .tempdir()
@@ -108,12 +121,29 @@ impl Target {
             guard,
             scratch,
             topics: Mutex::default(),
+            bounds,
         })
     }
 
     /// What kind it is.
     pub const fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// How much longer things may take than on a node of our own, as a factor: a real cluster creates
+    /// and deletes in the background, and may be far away.
+    pub const fn patience(&self) -> u32 {
+        match (self.bounds.patience, &self.kind) {
+            (Some(factor), _) => factor,
+            (None, Kind::Facade) => 1,
+            (None, Kind::FacadeSaslTls) => 2,
+            (None, Kind::Bootstrap(_)) => 3,
+        }
+    }
+
+    /// How many checks it bears at once.
+    pub fn at_once(&self) -> usize {
+        usize::from(self.bounds.at_once.unwrap_or(AT_ONCE))
     }
 
     /// The secrets of its nodes, where they have some.
