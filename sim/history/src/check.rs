@@ -5,6 +5,7 @@
 
 mod access;
 mod commits;
+mod exactly_once;
 mod groups;
 pub(crate) mod index;
 mod liveness;
@@ -54,13 +55,20 @@ pub enum Anomaly {
     /// Transactions read from each other in a circle.
     G1c,
 
+    /// Of a transaction's records and offsets a part landed.
+    Torn,
+    /// A loop made two records of one that it read.
+    TwiceInLoop,
+    /// A record counts as read by a loop, and nothing was made of it.
+    LostInLoop,
+
     /// A committed offset moved back without a reset.
     CommitBack,
     /// A committed offset was told that nobody committed.
     PhantomCommit,
     /// A partition has two owners in one generation.
     TwoOwners,
-    /// A fenced member's doing was taken.
+    /// A fenced member's, or producer's, doing was taken.
     Zombie,
     /// A group that should have settled is not in one generation, or leaves a partition alone.
     NotConverged,
@@ -121,6 +129,9 @@ impl Anomaly {
             Self::PrecommittedRead => "precommitted-read",
             Self::G0 => "g0",
             Self::G1c => "g1c",
+            Self::Torn => "torn-transaction",
+            Self::TwiceInLoop => "twice-in-loop",
+            Self::LostInLoop => "lost-in-loop",
             Self::CommitBack => "commit-back",
             Self::PhantomCommit => "phantom-commit",
             Self::TwoOwners => "two-owners",
@@ -216,6 +227,7 @@ pub fn check_with(entries: &[Entry], rules: Rules) -> Vec<Verdict> {
     sends::check(&index, &logs, &mut found);
     polls::check(&index, &logs, &mut found);
     transactions::check(&index, &logs, rules, &mut found);
+    exactly_once::check(&index, &logs, &mut found);
     commits::check(&index, &mut found);
     groups::check(&index, &mut found);
     wire::check(&index, &mut found);

@@ -4,6 +4,8 @@
 //! Each is found in the history itself where clients show it; the rest the world names with
 //! [`Mark::Situation`].
 
+mod transactions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,9 @@ const HEARTBEAT: i16 = 12;
 const LEAVE_GROUP: i16 = 13;
 const SYNC_GROUP: i16 = 14;
 const CREATE_PARTITIONS: i16 = 37;
+const INIT_PRODUCER_ID: i16 = 22;
+const END_TXN: i16 = 26;
+const TXN_OFFSET_COMMIT: i16 = 28;
 
 const NOT_COORDINATOR: i16 = 16;
 const ILLEGAL_GENERATION: i16 = 22;
@@ -51,6 +56,10 @@ const FENCED_INSTANCE_ID: i16 = 82;
 /// The situation of a fetch session that was evicted while it was in use, which a client tells by
 /// [`Mark::Situation`].
 pub const FETCH_SESSION_EVICTED: &str = "fetch-session-evicted-in-use";
+
+/// The situation of a commit that was asked for when its transaction's time was nearly over, which
+/// a client tells by [`Mark::Situation`].
+pub const TIMEOUT_RACED_COMMIT: &str = "timeout-raced-commit";
 
 /// Every situation.
 pub const ALL: &[Situation] = &[
@@ -205,6 +214,60 @@ pub const ALL: &[Situation] = &[
                 .filter(|(_, _, event)| matches!(event, Event::Lost { .. }))
                 .count() as u64
         },
+    },
+    Situation {
+        name: "zombie-fenced",
+        about: "a producer was told that another one has taken its place",
+        apis: &[INIT_PRODUCER_ID, END_TXN, PRODUCE],
+        times: transactions::zombies_fenced,
+    },
+    Situation {
+        name: "end-of-a-landed-transaction",
+        about: "a commit was asked for again after a reader had seen what it commits",
+        apis: &[END_TXN],
+        times: transactions::landed_ends,
+    },
+    Situation {
+        name: TIMEOUT_RACED_COMMIT,
+        about: "a commit was asked for when its transaction's time was nearly over",
+        apis: &[END_TXN],
+        times: |_| 0,
+    },
+    Situation {
+        name: "commit-refused-and-aborted",
+        about: "a transaction was aborted after its commit was refused",
+        apis: &[END_TXN],
+        times: transactions::aborted_after_refusal,
+    },
+    Situation {
+        name: "crash-in-an-open-transaction",
+        about: "a machine crashed while a transaction held records",
+        apis: &[PRODUCE, END_TXN],
+        times: transactions::crashes_while_open,
+    },
+    Situation {
+        name: "crash-while-sending-offsets",
+        about: "a machine crashed while offsets were added to a transaction",
+        apis: &[TXN_OFFSET_COMMIT],
+        times: transactions::crashes_while_sending_offsets,
+    },
+    Situation {
+        name: "crash-while-ending",
+        about: "a machine crashed while a transaction was being committed",
+        apis: &[END_TXN],
+        times: transactions::crashes_while_ending,
+    },
+    Situation {
+        name: "rebalance-inside-a-transaction",
+        about: "a member lost its partitions, or its generation, while its transaction was open",
+        apis: &[TXN_OFFSET_COMMIT, JOIN_GROUP],
+        times: transactions::rebalances_inside,
+    },
+    Situation {
+        name: "offset-waits-in-a-transaction",
+        about: "a member was told to wait for an offset that an open transaction was about to move",
+        apis: &[OFFSET_FETCH, TXN_OFFSET_COMMIT],
+        times: transactions::unstable_offsets,
     },
     Situation {
         name: "throttle-waited-out",

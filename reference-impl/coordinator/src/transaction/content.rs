@@ -239,6 +239,7 @@ impl<V: Copy + Eq> Transaction<V> {
     ) -> Result<Admission, Refusal> {
         let (limits, number) = (self.limits, self.number + 1);
         let content = if implicit {
+            self.verify_implicit(producer)?;
             self.open(now, producer)?
         } else {
             self.verify(producer)?;
@@ -330,7 +331,11 @@ impl<V: Copy + Eq> Transaction<V> {
         offsets: &[(Partition, StagedOffset)],
         implicit: bool,
     ) -> Result<(), Refusal> {
-        self.verify(producer)?;
+        if implicit {
+            self.verify_implicit(producer)?;
+        } else {
+            self.verify(producer)?;
+        }
         let content = self.content();
         let added = content.is_some_and(|content| content.groups.contains(group));
         if !added && !implicit {

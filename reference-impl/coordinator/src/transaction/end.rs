@@ -14,8 +14,8 @@ impl<V: Copy + Eq> Transaction<V> {
     ///
     /// As [`Transaction::verify`]. `InvalidTxnState` when there's nothing to end so: nothing open
     /// and the last one ended otherwise, or an end of the other kind on its way, or a commit of a
-    /// transaction that is spoilt. `InvalidProducerIdMapping` also for a commit of what may have
-    /// been lost with another process. `ConcurrentTransactions` while the same
+    /// transaction that is spoilt. `InvalidProducerIdMapping` also for a commit of what was lost
+    /// with another process, or of what may have been in transactions 2. `ConcurrentTransactions` while the same
     /// end is on its way, or batches are.
     pub fn end(
         &mut self,
@@ -39,6 +39,9 @@ impl<V: Copy + Eq> Transaction<V> {
         }
         match &self.state {
             State::Unloaded => Err(Refusal::NotLoaded),
+            State::Writing(writing) if writing.write.kind == WriteKind::Open => {
+                Err(Refusal::ConcurrentTransactions)
+            }
             State::Writing(writing) => Err(if writing.write.marker.ended == decision {
                 Refusal::ConcurrentTransactions
             } else {
@@ -68,12 +71,19 @@ impl<V: Copy + Eq> Transaction<V> {
                 }
                 (Idle::Ended(ended), _) if *ended == decision && !bump => Ok(Step::Answer(current)),
                 // Whatever was open is gone with its process: that's an abort.
-                (Idle::Remembered(_), Ended::Aborted) => {
+                (Idle::Lost | Idle::Remembered(Ended::Aborted), Ended::Aborted) => {
                     self.state = State::Idle(Idle::Ended(Ended::Aborted));
                     Ok(Step::Answer(current))
                 }
+                // Nothing has begun since: it is that commit, asked for again.
+                (Idle::Remembered(Ended::Committed), Ended::Committed) if !bump => {
+                    Ok(Step::Answer(current))
+                }
                 // Of all codes the one that lets clients begin again by themselves.
-                (Idle::Remembered(_), Ended::Committed) => Err(Refusal::InvalidProducerIdMapping),
+                (Idle::Lost, Ended::Committed) => Err(Refusal::InvalidProducerIdMapping),
+                (Idle::Remembered(_), Ended::Committed) if bump => {
+                    Err(Refusal::InvalidProducerIdMapping)
+                }
                 _ => Err(Refusal::InvalidTxnState),
             },
         }

@@ -9,10 +9,10 @@
 //!
 //! - Getters: [`Transaction::phase`], [`Transaction::describe`], [`Transaction::content`],
 //!   [`Transaction::next_deadline`].
-//! - Commands: [`Transaction::init`], [`Transaction::add_partitions`], [`Transaction::add_group`],
+//! - Commands: [`Transaction::init`], [`Transaction::begin`], [`Transaction::add_partitions`], [`Transaction::add_group`],
 //!   [`Transaction::admit_batch`], [`Transaction::stage_offsets`], [`Transaction::end`]. Before the
 //!   first one the caller reads the marker and calls [`Transaction::loaded`].
-//! - Effects: a [`Write`] returned by `init`, `end` or [`Transaction::expire`] must be carried out,
+//! - Effects: a [`Write`] returned by `init`, `begin`, `end` or [`Transaction::expire`] must be carried out,
 //!   and its outcome told with [`Transaction::written`]. An outcome that isn't known is no
 //!   outcome: the caller repeats the write, or reads the marker, until it is.
 
@@ -105,6 +105,8 @@ pub struct Transaction<V> {
     /// request comes with it.
     previous: Option<Producer>,
     version: Option<V>,
+    /// The marker says that a transaction is open.
+    marked_open: bool,
     /// Transactions that ended.
     number: u64,
     timeout: Duration,
@@ -125,8 +127,11 @@ enum Idle {
     Empty,
     /// How the last one ended, as this process saw it or the stored stage proves it.
     Ended(Ended),
-    /// How the last one that reached the marker ended; a later one may have died with a process.
+    /// How the last one ended, as the marker says. One of transactions 2, which marks no beginning,
+    /// may have died with a process since.
     Remembered(Ended),
+    /// One was open and died with its process.
+    Lost,
 }
 
 #[derive(Clone, Debug)]
@@ -165,6 +170,7 @@ impl<V: Copy + Eq> Transaction<V> {
             producer: None,
             previous: None,
             version: None,
+            marked_open: false,
             number: 0,
             timeout: limits.max_timeout,
             state: State::Unloaded,
@@ -197,6 +203,7 @@ impl<V: Copy + Eq> Transaction<V> {
                         State::Ongoing(Content::recovered(recovered, now))
                     }
                     (_, Durability::Stored) => State::Idle(Idle::Ended(ended)),
+                    (_, Durability::Process) if marker.open => State::Idle(Idle::Lost),
                     (_, Durability::Process) => State::Idle(Idle::Remembered(ended)),
                 };
             }
@@ -214,6 +221,7 @@ impl<V: Copy + Eq> Transaction<V> {
         self.producer = Some(marker.producer);
         self.previous = marker.previous;
         self.number = marker.number;
+        self.marked_open = marker.open;
         self.timeout = marker.timeout.unwrap_or(self.limits.max_timeout);
         marker.ended
     }
@@ -227,8 +235,10 @@ impl<V: Copy + Eq> Transaction<V> {
                 Ended::Committed => Phase::CompleteCommit,
                 Ended::Aborted => Phase::CompleteAbort,
             },
+            State::Idle(Idle::Lost) => Phase::CompleteAbort,
             State::Ongoing(_) => Phase::Ongoing,
             State::Writing(writing) => match writing.write.kind {
+                WriteKind::Open => Phase::Ongoing,
                 WriteKind::Commit => Phase::PrepareCommit,
                 WriteKind::Claim | WriteKind::Abort | WriteKind::Fence => Phase::PrepareAbort,
             },
@@ -316,11 +326,56 @@ impl<V: Copy + Eq> Transaction<V> {
         }
         match self.state {
             State::Writing(_) => Err(Refusal::ConcurrentTransactions),
-            // What the producer had open may have died with another process: what came after it
-            // mustn't be committed without it.
+            // What the producer had open died with another process: what came after it mustn't be
+            // committed without it.
+            State::Idle(Idle::Lost) => Err(Refusal::InvalidProducerIdMapping),
+            _ => Ok(()),
+        }
+    }
+
+    /// As [`verify`](Self::verify), for what begins a transaction without a word in the marker
+    /// (transactions 2): one that began so before may have died with another process.
+    fn verify_implicit(&self, producer: Producer) -> Result<(), Refusal> {
+        self.verify(producer)?;
+        match self.state {
             State::Idle(Idle::Remembered(_)) => Err(Refusal::InvalidProducerIdMapping),
             _ => Ok(()),
         }
+    }
+
+    /// A transaction of `producer` is to begin by AddPartitionsToTxn or AddOffsetsToTxn. Where it
+    /// would die with this process the marker says so first: after a restart an EndTxn that comes
+    /// again is told from that of a transaction that is gone. `None`: nothing has to be written.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transaction::verify`].
+    pub fn begin(
+        &mut self,
+        now: Monotonic,
+        producer: Producer,
+    ) -> Result<Option<Write<V>>, Refusal> {
+        self.verify(producer)?;
+        let State::Idle(idle) = self.state else {
+            return Ok(None);
+        };
+        if self.durability == Durability::Stored {
+            return Ok(None);
+        }
+        if self.marked_open {
+            self.state = State::Ongoing(Content::new(now));
+            return Ok(None);
+        }
+        let mut marker = self.marker(producer, self.previous, Ended::Aborted);
+        marker.open = true;
+        let (content, timeout) = (Some(Content::new(now)), self.timeout);
+        Ok(Some(self.start(
+            WriteKind::Open,
+            marker,
+            content,
+            idle,
+            timeout,
+        )))
     }
 
     /// The open transaction of `producer`; one begins when none is open.
@@ -345,6 +400,7 @@ impl<V: Copy + Eq> Transaction<V> {
             producer,
             previous,
             ended,
+            open: false,
             number: self.number,
             timeout: Some(self.timeout),
             writer: self.writer,

@@ -23,6 +23,8 @@ pub struct Marker {
     pub previous: Option<Producer>,
     /// How the last transaction ended; a producer that was just initialised aborted.
     pub ended: Ended,
+    /// Another one has begun since, and waits in the memory of a process.
+    pub open: bool,
     /// How many transactions ended.
     pub number: u64,
     /// `transaction.timeout.ms`; `None` in rows of others.
@@ -36,6 +38,8 @@ pub struct Marker {
 pub enum WriteKind {
     /// A producer is initialised; what was open is aborted with it.
     Claim,
+    /// A transaction begins.
+    Open,
     /// The content is appended together with the marker, or neither.
     Commit,
     /// The content is dropped.
@@ -102,9 +106,9 @@ impl<V: Copy + Eq> Transaction<V> {
         };
         let write = writing.write;
         match outcome {
-            Outcome::Applied(version) => self.done(&write, version, writing.timeout),
+            Outcome::Applied(version) => self.done(&write, version, writing),
             Outcome::Lost(Some((version, winner))) if self.is_ours(&write, &winner) => {
-                self.done(&write, version, writing.timeout)
+                self.done(&write, version, writing)
             }
             // Another process was faster. What it left is read from the store, not from the answer:
             // the stage may hold more than the marker.
@@ -113,6 +117,7 @@ impl<V: Copy + Eq> Transaction<V> {
                 self.state = match (writing.content, write.kind) {
                     // Its time stays over: the same write is to be tried again.
                     (content, WriteKind::Fence) => State::Writing(Writing { content, ..writing }),
+                    (_, WriteKind::Open) => State::Idle(writing.idle),
                     (Some(content), _) => State::Ongoing(content),
                     (None, _) => State::Idle(writing.idle),
                 };
@@ -125,6 +130,7 @@ impl<V: Copy + Eq> Transaction<V> {
     fn is_ours(&self, write: &Write<V>, winner: &Marker) -> bool {
         let same = winner.producer == write.marker.producer
             && winner.ended == write.marker.ended
+            && winner.open == write.marker.open
             && winner.number == write.marker.number
             && winner.previous == write.marker.previous;
         // Two processes over one stored stage commit the same; a claim is nobody else's to share.
@@ -132,18 +138,20 @@ impl<V: Copy + Eq> Transaction<V> {
         same && (shared || winner.writer == write.marker.writer)
     }
 
-    fn done(&mut self, write: &Write<V>, version: V, timeout: Duration) -> Settled {
+    fn done(&mut self, write: &Write<V>, version: V, writing: Writing<V>) -> Settled {
         self.version = Some(version);
         self.producer = Some(write.marker.producer);
         self.previous = write.marker.previous;
         self.number = write.marker.number;
-        self.state = State::Idle(match write.kind {
-            WriteKind::Claim => {
-                self.timeout = timeout;
-                Idle::Empty
+        self.marked_open = write.marker.open;
+        self.state = match (write.kind, writing.content) {
+            (WriteKind::Claim, _) => {
+                self.timeout = writing.timeout;
+                State::Idle(Idle::Empty)
             }
-            _ => Idle::Ended(write.marker.ended),
-        });
+            (WriteKind::Open, Some(content)) => State::Ongoing(content),
+            _ => State::Idle(Idle::Ended(write.marker.ended)),
+        };
         Settled::Done(write.marker.producer)
     }
 

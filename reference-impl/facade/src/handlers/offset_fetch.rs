@@ -8,14 +8,18 @@
 //!   look for the new one, UNKNOWN_MEMBER_ID join again. Without a member id anybody may read.
 //! - A topic id nobody has is UNKNOWN_TOPIC_ID; with null topics, topics that are gone are left out.
 //! - Null topics ask for every committed offset of the group.
-//! - `require_stable` changes nothing: no offset is ever pending in a transaction here.
+//! - `require_stable`: UNSTABLE_OFFSET_COMMIT for a partition whose offset an open transaction may
+//!   move (KIP-447); without it the offset before is told.
 //!
 //! Versions: 2 adds null topics and the group's error code; 3 the throttle; 5 the leader epoch
 //! (always -1); 6 is flexible; 7 `require_stable`; 8 asks for several groups; 9 adds the
 //! member and its epoch (KIP-848); 10 topic ids in place of names.
 
+use std::collections::BTreeSet;
+
 use coordinator::classic::MemberId;
 use coordinator::consumer::Epoch;
+use coordinator::transaction::Partition;
 use futures::future::join_all;
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use kafka_protocol::messages::offset_fetch_response::{
@@ -36,6 +40,8 @@ use crate::upstream_errors::{self, Api};
 const MAX_PARTITIONS: usize = 1 << 17;
 /// The first version that asks for several groups.
 const BATCHED: i16 = 8;
+/// No committed offset.
+const NO_OFFSET: i64 = -1;
 /// The first version with an error code for the whole group.
 const GROUP_ERROR: i16 = 2;
 
@@ -49,10 +55,34 @@ type Asked = Option<Vec<(TopicName, Vec<i32>)>>;
 /// The offsets of a topic's partitions; `None` where there is none.
 type Found = Vec<(TopicName, Vec<(i32, Option<OffsetRow>)>)>;
 
+/// The partitions of a group whose offset is not to be told: an open transaction may move it.
+#[derive(Debug)]
+struct Unstable(BTreeSet<Partition>);
+
+impl Unstable {
+    /// Asked for before the offsets are read, so that a commit between the two is seen by one of
+    /// them.
+    fn of(cx: &Context, group: &GroupId, require_stable: bool) -> Self {
+        let name = GroupName::new(&cx.session.scope, group);
+        let (true, Ok(name)) = (require_stable, name) else {
+            return Self(BTreeSet::new());
+        };
+        let transactions = &cx.node.transactions;
+        Self(transactions.pending_offsets(&offsets_tenant(cx), &name.id))
+    }
+
+    fn holds(&self, topic: &TopicName, partition: i32) -> bool {
+        let mut all = self.0.iter();
+        all.any(|(name, index)| **name == *topic.0 && *index == partition)
+    }
+}
+
 /// Answers an OffsetFetch request.
 pub async fn handle(cx: &Context, request: OffsetFetchRequest) -> OffsetFetchResponse {
     if cx.version >= BATCHED {
-        let groups = join_all(request.groups.into_iter().map(|group| of_group(cx, group))).await;
+        let stable = request.require_stable;
+        let groups = request.groups.into_iter();
+        let groups = join_all(groups.map(|group| of_group(cx, group, stable))).await;
         return OffsetFetchResponse::default().with_groups(groups);
     }
     let asked = request.topics.map(|topics| {
@@ -63,16 +93,34 @@ pub async fn handle(cx: &Context, request: OffsetFetchRequest) -> OffsetFetchRes
         topics.into_iter().map(topic).collect()
     });
     let response = OffsetFetchResponse::default();
+    let unstable = Unstable::of(cx, &request.group_id, request.require_stable);
     match fetch(cx, &request.group_id, &asked).await {
-        Ok(found) => response.with_topics(single_topics(found, ErrorCode::None)),
+        Ok(found) => {
+            let mut topics = single_topics(found, ErrorCode::None);
+            for topic in &mut topics {
+                for one in &mut topic.partitions {
+                    if unstable.holds(&topic.name, one.partition_index) {
+                        one.committed_offset = NO_OFFSET;
+                        one.metadata = Some(StrBytes::default());
+                        one.error_code = ErrorCode::UnstableOffsetCommit.code();
+                    }
+                }
+            }
+            response.with_topics(topics)
+        }
         Err(code) if cx.version >= GROUP_ERROR => response.with_error_code(code.code()),
         Err(code) => response.with_topics(single_topics(nothing(asked), code)),
     }
 }
 
-async fn of_group(cx: &Context, group: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
+async fn of_group(
+    cx: &Context,
+    group: OffsetFetchRequestGroup,
+    require_stable: bool,
+) -> OffsetFetchResponseGroup {
     let group_id = group.group_id.clone();
-    let response = match group_topics(cx, group).await {
+    let unstable = Unstable::of(cx, &group_id, require_stable);
+    let response = match group_topics(cx, group, &unstable).await {
         Ok(topics) => OffsetFetchResponseGroup::default().with_topics(topics),
         Err(code) => OffsetFetchResponseGroup::default().with_error_code(code.code()),
     };
@@ -82,6 +130,7 @@ async fn of_group(cx: &Context, group: OffsetFetchRequestGroup) -> OffsetFetchRe
 async fn group_topics(
     cx: &Context,
     group: OffsetFetchRequestGroup,
+    unstable: &Unstable,
 ) -> Result<Vec<OffsetFetchResponseTopics>, ErrorCode> {
     if cx.version >= MEMBER_EPOCHS {
         check_member(cx, &group).await?;
@@ -91,18 +140,18 @@ async fn group_topics(
     let Some(topics) = group.topics else {
         let found = fetch(cx, &id, &None).await?;
         return match by_id {
-            true => Ok(with_ids(cx, found).await),
-            false => Ok(batched_topics(found)),
+            true => Ok(with_ids(cx, found, unstable).await),
+            false => Ok(batched_topics(found, unstable)),
         };
     };
     let asked = topics
         .into_iter()
         .map(|topic| (topic.name, topic.partition_indexes));
     if by_id {
-        return fetch_by_id(cx, &id, asked.collect()).await;
+        return fetch_by_id(cx, &id, asked.collect(), unstable).await;
     }
     let found = fetch(cx, &id, &Some(asked.collect())).await?;
-    Ok(batched_topics(found))
+    Ok(batched_topics(found, unstable))
 }
 
 /// A member reads at its epoch; whoever names no member is outside the group.
@@ -122,6 +171,7 @@ async fn fetch_by_id(
     cx: &Context,
     group: &GroupId,
     asked: Vec<(TopicName, Vec<i32>)>,
+    unstable: &Unstable,
 ) -> Result<Vec<OffsetFetchResponseTopics>, ErrorCode> {
     let (refs, partitions): (Vec<TopicRef>, Vec<Vec<i32>>) = asked
         .into_iter()
@@ -134,7 +184,7 @@ async fn fetch_by_id(
         Some((name.clone(), partitions.clone()))
     });
     let found = fetch(cx, group, &Some(known.collect())).await?;
-    let mut found = batched_topics(found).into_iter();
+    let mut found = batched_topics(found, unstable).into_iter();
     let topics = resolved.into_iter().zip(refs).zip(partitions);
     let topics = topics.map(|((topic, asked), partitions)| {
         let answer = match topic {
@@ -160,13 +210,17 @@ async fn fetch_by_id(
 }
 
 /// Names that no topic has now can't be told by id, and are left out as in Kafka.
-async fn with_ids(cx: &Context, found: Found) -> Vec<OffsetFetchResponseTopics> {
+async fn with_ids(
+    cx: &Context,
+    found: Found,
+    unstable: &Unstable,
+) -> Vec<OffsetFetchResponseTopics> {
     let refs: Vec<TopicRef> = found
         .iter()
         .map(|(name, _)| TopicRef::Name(name.clone()))
         .collect();
     let resolved = resolve(cx, &refs).await;
-    let topics = batched_topics(found).into_iter().zip(resolved);
+    let topics = batched_topics(found, unstable).into_iter().zip(resolved);
     topics
         .filter_map(|(topic, resolved)| {
             let id = resolved.ok().map(|topic| topic.id)?;
@@ -300,20 +354,26 @@ fn single_topics(found: Found, code: ErrorCode) -> Vec<OffsetFetchResponseTopic>
         .collect()
 }
 
-fn batched_topics(found: Found) -> Vec<OffsetFetchResponseTopics> {
-    let partition = |(index, row): (i32, Option<OffsetRow>)| {
+fn batched_topics(found: Found, unstable: &Unstable) -> Vec<OffsetFetchResponseTopics> {
+    let partition = |topic: &TopicName, (index, row): (i32, Option<OffsetRow>)| {
+        let (code, row) = match unstable.holds(topic, index) {
+            true => (ErrorCode::UnstableOffsetCommit, None),
+            false => (ErrorCode::None, row),
+        };
         let (offset, metadata) = parts(row);
         OffsetFetchResponsePartitions::default()
             .with_partition_index(index)
             .with_committed_offset(offset)
             .with_metadata(Some(metadata))
+            .with_error_code(code.code())
     };
     found
         .into_iter()
         .map(|(name, rows)| {
+            let rows = rows.into_iter().map(|row| partition(&name, row));
             OffsetFetchResponseTopics::default()
+                .with_partitions(rows.collect())
                 .with_name(name)
-                .with_partitions(rows.into_iter().map(partition).collect())
         })
         .collect()
 }

@@ -107,14 +107,19 @@ async fn stage(
         generation_id: GenerationId(request.generation_id),
     };
     let groups = &cx.node.groups;
-    groups.may_commit_in_transaction(group, member).await?;
+    groups
+        .may_commit_in_transaction(group, member.clone())
+        .await?;
     let tenant = offsets_tenant(cx);
     let implicit = cx.version >= TRANSACTIONS_2;
     let transactions = &cx.node.transactions;
     transactions
         .stage_offsets(&tenant, id, producer, &group.id, offsets, implicit)
         .await
-        .map_err(code)
+        .map_err(code)?;
+    // Whoever took the partitions over meanwhile may have read their offsets before these were
+    // pending: the client hears so, and aborts.
+    groups.may_commit_in_transaction(group, member).await
 }
 
 fn staged(

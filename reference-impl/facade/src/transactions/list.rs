@@ -60,6 +60,8 @@ impl Transactions {
             }
             let id: Arc<str> = id.into();
             let phase = match stored.marker.ended {
+                // It waits in another process, or died with one.
+                _ if stored.marker.open => Phase::Ongoing,
                 Ended::Committed => Phase::CompleteCommit,
                 Ended::Aborted if stored.marker.number == 0 => Phase::Empty,
                 Ended::Aborted => Phase::CompleteAbort,

@@ -27,7 +27,7 @@ pub(super) fn marked_id(key: &str) -> Option<String> {
 pub(super) struct MarkerRow {
     pid: i64,
     epoch: i16,
-    /// `committed`, `aborted`, or `open` in rows of others.
+    /// `committed`, `aborted`, or `open`: one that waits in memory has begun since.
     state: String,
     #[serde(default)]
     seq: u64,
@@ -57,9 +57,10 @@ impl MarkerRow {
         Self {
             pid: marker.producer.id.0,
             epoch: marker.producer.epoch.get(),
-            state: match marker.ended {
-                Ended::Committed => "committed",
-                Ended::Aborted => "aborted",
+            state: match (marker.open, marker.ended) {
+                (true, _) => "open",
+                (false, Ended::Committed) => "committed",
+                (false, Ended::Aborted) => "aborted",
             }
             .to_owned(),
             seq: marker.number,
@@ -93,6 +94,7 @@ impl MarkerRow {
             } else {
                 Ended::Aborted
             },
+            open: self.state == "open",
             number: self.seq,
             timeout: self.timeout.map(Duration::from_millis),
             writer: writer
@@ -152,6 +154,7 @@ mod tests {
             producer: producer(7, 3),
             previous: Some(producer(7, 2)),
             ended: Ended::Committed,
+            open: false,
             number: 5,
             timeout: Some(Duration::from_secs(60)),
             writer: 255,
@@ -165,6 +168,14 @@ mod tests {
         });
         assert_eq!(json, expected);
         assert_eq!(row.marker(), Some(marker));
+        // How the one before the open one ended is of no use any more.
+        let open = Marker {
+            ended: Ended::Aborted,
+            open: true,
+            ..marker
+        };
+        let row = MarkerRow::new(&open, 0, 0, None);
+        assert_eq!((row.state.as_str(), row.marker()), ("open", Some(open)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! (docs/decisions/transaction-stage.md).
 //!
 //! [`write`] carries a change of the marker out until its outcome is known; [`bundle`] puts a
-//! commit together; [`stage`] is the hidden queue; [`sweep`] ends what is past its time. Knows no
+//! commit together; [`pending`] tells which offsets wait; [`stage`] is the hidden queue; [`sweep`] ends what is past its time. Knows no
 //! Kafka request; the handlers do.
 
 mod bundle;
@@ -13,6 +13,7 @@ mod list;
 mod marker;
 mod metrics;
 mod ownership;
+mod pending;
 mod produce;
 mod stage;
 mod sweep;
@@ -25,7 +26,7 @@ use std::time::Duration;
 
 use coordinator::transaction::{
     Durability, Ended, InitRequest, Limits, Partition, Phase, Producer, ProducerId, Refusal,
-    Settled, StagedOffset, Step,
+    Settled, StagedOffset, Step, WriteKind,
 };
 use host::metrics::Registry;
 use host::shutdown::{self, Shutdown};
@@ -189,6 +190,7 @@ impl Transactions {
         if known {
             return Ok(());
         }
+        let entry = self.begin(tenant, entry, producer).await?;
         if let Some(rows) = stage::Rows::partitions(inner, &entry, producer, partitions) {
             inner.put(&entry, tenant, rows).await?;
         }
@@ -197,6 +199,46 @@ impl Transactions {
             state.core.add_partitions(now, producer, partitions)
         })?;
         Ok(())
+    }
+
+    /// The marker says that a transaction begins, where that has to be said.
+    async fn begin(
+        &self,
+        tenant: &Tenant,
+        mut entry: Arc<Entry>,
+        producer: Producer,
+    ) -> Result<Arc<Entry>, Failure> {
+        let inner = &self.inner;
+        let deadline = inner.now() + PATIENCE;
+        loop {
+            let mut settled = entry.settled.subscribe();
+            let now = inner.now();
+            let (begun, begins) = inner.with(&entry, |state| {
+                let begun = state.core.begin(now, producer);
+                let writing = state.core.writing();
+                let begins = writing.is_some_and(|write| write.kind == WriteKind::Open);
+                (begun, begins)
+            });
+            match begun {
+                Ok(None) => return Ok(entry),
+                Ok(Some(write)) => match inner.carry_out(&entry, write).await? {
+                    Settled::Done(_) => return Ok(entry),
+                    Settled::Undone | Settled::Unknown => return Err(Failure::Pending),
+                    // The marker is another one: who may write is read anew.
+                    Settled::Fenced => {}
+                },
+                // Another request of the transaction is beginning it.
+                Err(Refusal::ConcurrentTransactions) if begins => {
+                    let left = deadline.saturating_since(inner.now());
+                    match tokio::time::timeout(left, settled.changed()).await {
+                        Ok(Ok(())) => {}
+                        _ => return Err(Failure::Pending),
+                    }
+                }
+                Err(refusal) => return Err(refusal.into()),
+            }
+            entry = inner.entry(tenant, &entry.key.id).await?;
+        }
     }
 
     /// AddOffsetsToTxn.
@@ -221,6 +263,7 @@ impl Transactions {
         if known {
             return Ok(());
         }
+        let entry = self.begin(tenant, entry, producer).await?;
         if let Some(rows) = stage::Rows::offsets(inner, &entry, producer, group, &[]) {
             inner.put(&entry, tenant, rows).await?;
         }

@@ -215,6 +215,16 @@ impl Story {
         self.log_whole(at, start, sights(shown));
     }
 
+    /// Of another partition, values one behind the other.
+    pub fn log_of(&mut self, at: &TopicPartition, values: impl IntoIterator<Item = Value>) {
+        let records = (0..).zip(values).map(|(offset, value)| Seen {
+            offset,
+            value,
+            digest: None,
+        });
+        self.log_whole(at, 0, records.collect());
+    }
+
     /// With checksums.
     pub fn log_records(&mut self, records: Vec<Seen>) {
         self.log_whole(&at(), 0, records);

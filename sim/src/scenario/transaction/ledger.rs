@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::client::Profile;
 use crate::client::reader::Reader;
 use crate::client::transactional::{Settings, TransactionalProducer, Trouble};
-use crate::history::{Promise, TopicPartition, Value};
+use crate::history::coverage::TIMEOUT_RACED_COMMIT;
+use crate::history::{Event, Mark, Promise, TopicPartition, Value};
 use crate::scenario::orders::TOPIC;
 use crate::scenario::stage::Stage;
 use crate::seed::Numbers;
@@ -17,6 +18,9 @@ use crate::trace::Node;
 
 /// Before a teller that was refused for good starts again, on average.
 const RESTART: Duration = Duration::from_millis(400);
+/// A commit this near to the transaction's timeout races with it: as long as a coordinator's clock
+/// may tick between two looks.
+const NEARLY: Duration = Duration::from_millis(300);
 /// What is demanded of what a teller writes.
 const PROMISES: &[Promise] = &[Promise::Once, Promise::Ordered];
 
@@ -181,6 +185,7 @@ impl Teller {
     async fn transact(&mut self, producer: &mut TransactionalProducer) -> Result<bool, Trouble> {
         self.transaction += 1;
         producer.begin_as(self.transaction);
+        let began = Instant::now();
         for _half in 0..2 {
             for partition in 0..self.plan.partitions {
                 let to = TopicPartition::new(TOPIC, partition);
@@ -190,6 +195,12 @@ impl Teller {
             }
             producer.flush().await?;
             self.rest(self.plan.think).await;
+        }
+        if began.elapsed() + NEARLY >= self.plan.timeout {
+            let mark = Event::Mark(Mark::Situation {
+                name: TIMEOUT_RACED_COMMIT.into(),
+            });
+            self.stage.recorder.record(&"world".into(), mark);
         }
         if self.numbers.below(self.plan.aborts) == 0 {
             return Ok(false);

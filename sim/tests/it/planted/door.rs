@@ -466,6 +466,12 @@ impl Batch {
         self
     }
 
+    /// The batch of no transaction, and of nobody.
+    pub fn plain(mut self) -> Self {
+        self.0[22] &= !0x10;
+        self.anonymous()
+    }
+
     /// The batch of another producer.
     pub fn of_producer(mut self, change: impl FnOnce(i64) -> i64) -> Self {
         let id = (&self.0[43..51]).get_i64();

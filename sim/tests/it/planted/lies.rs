@@ -38,7 +38,7 @@ impl<F: FnMut(&Ask, u64) -> Course + Send> Lie for OfAsk<F> {
     }
 }
 
-fn of_ask(api: ApiKey, lie: impl FnMut(&Ask, u64) -> Course + Send + 'static) -> Box<dyn Lie> {
+pub(super) fn of_ask(api: ApiKey, lie: impl FnMut(&Ask, u64) -> Course + Send + 'static) -> Box<dyn Lie> {
     Box::new(OfAsk { api, count: 0, lie })
 }
 
@@ -67,7 +67,7 @@ fn of_answer(
 }
 
 /// The answer to a Produce, made up.
-fn produced(ask: &Ask, code: i16) -> Bytes {
+pub(super) fn produced(ask: &Ask, code: i16) -> Bytes {
     let request = ProduceRequest::decode(&mut ask.body.clone(), ask.version).expect("well-formed");
     let topics = request.topic_data.into_iter().map(|topic| {
         let partitions = topic.partition_data.iter().map(|partition| {

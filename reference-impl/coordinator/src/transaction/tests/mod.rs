@@ -93,11 +93,20 @@ fn done(
     }
 }
 
+/// A transaction of `me` begins.
+fn begin(core: &mut Transaction<u32>, store: &mut Store, me: Producer) {
+    if let Some(write) = core.begin(at(0), me).expect("not refused") {
+        let outcome = store.apply(&write);
+        assert_eq!(core.written(write.token, outcome), Settled::Done(me));
+    }
+}
+
 /// An initialised producer with an open transaction on partition 0.
 fn open() -> (Transaction<u32>, Store, Producer) {
     let (mut core, mut store) = fresh();
     let step = core.init(init(None));
     let me = done(&mut core, &mut store, step);
+    begin(&mut core, &mut store, me);
     core.add_partitions(at(0), me, &[place(0)]).unwrap();
     (core, store, me)
 }

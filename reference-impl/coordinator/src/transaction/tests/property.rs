@@ -12,6 +12,8 @@ enum Fault {
     None,
     /// Applied, and the answer lost: the caller sends the write again.
     AnswerLost,
+    /// Applied, and the process dies before anybody hears of it.
+    Died,
     /// Certainly not applied, given up.
     Refused,
 }
@@ -33,6 +35,7 @@ fn op() -> impl Strategy<Value = Op> {
     let fault = prop_oneof![
         Just(Fault::None),
         Just(Fault::AnswerLost),
+        Just(Fault::Died),
         Just(Fault::Refused)
     ];
     let who = 0..2_usize;
@@ -51,6 +54,9 @@ fn op() -> impl Strategy<Value = Op> {
 struct Process {
     core: Transaction<u32>,
     me: Option<Producer>,
+    /// The end that it asked for and has no answer to: commit, and with a bump. It asks for nothing
+    /// else before.
+    asked: Option<(bool, bool)>,
     /// What the client believes to be in its open transaction.
     staged: Vec<u32>,
     /// What the process holds of it.
@@ -75,6 +81,7 @@ impl World {
         let process = |writer| Process {
             core: core(Durability::Process, writer),
             me: None,
+            asked: None,
             staged: Vec::new(),
             held: Vec::new(),
         };
@@ -111,6 +118,11 @@ impl World {
                 apply(self);
                 apply(self)
             }
+            Fault::Died => {
+                apply(self);
+                self.restart(who);
+                return Settled::Unknown;
+            }
             Fault::Refused => Outcome::Failed,
         };
         let process = &mut self.processes[who];
@@ -121,15 +133,17 @@ impl World {
         settled
     }
 
+    /// The process forgets everything; the client lives on and believes in its transaction.
+    fn restart(&mut self, who: usize) {
+        self.writers += 1;
+        let process = &mut self.processes[who];
+        process.core = core(Durability::Process, self.writers);
+        process.held.clear();
+    }
+
     fn run(&mut self, op: Op) {
         match op {
-            Op::Restart(who) => {
-                self.writers += 1;
-                let process = &mut self.processes[who];
-                process.core = core(Durability::Process, self.writers);
-                process.held.clear();
-                // The client lives on and believes in its transaction.
-            }
+            Op::Restart(who) => self.restart(who),
             Op::Init(who, fault) | Op::Bump(who, fault) => {
                 self.load(who);
                 let expected = match op {
@@ -149,8 +163,19 @@ impl World {
             Op::Batch(who) => {
                 self.load(who);
                 let now = at(self.now);
+                let Some(me) = self.processes[who]
+                    .me
+                    .filter(|_| self.processes[who].asked.is_none())
+                else {
+                    return;
+                };
+                let Ok(begun) = self.processes[who].core.begin(now, me) else {
+                    return;
+                };
+                if let Some(write) = begun {
+                    self.carry_out(who, &write, Fault::None);
+                }
                 let process = &mut self.processes[who];
-                let Some(me) = process.me else { return };
                 let admitted = process
                     .core
                     .add_partitions(now, me, &[place(0)])
@@ -178,11 +203,15 @@ impl World {
         let process = &mut self.processes[who];
         process.me = Some(producer);
         let staged = std::mem::take(&mut process.staged);
-        self.aborted.extend(staged);
+        // A commit without an answer may have landed.
+        if !matches!(process.asked.take(), Some((true, _))) {
+            self.aborted.extend(staged);
+        }
     }
 
     fn end(&mut self, who: usize, commit: bool, fault: Fault, bump: bool) {
         self.load(who);
+        let (commit, bump) = self.processes[who].asked.unwrap_or((commit, bump));
         let decision = if commit {
             Ended::Committed
         } else {
@@ -193,10 +222,27 @@ impl World {
         let settled = match process.core.end(me, decision, bump, ProducerId(900)) {
             Ok(Step::Answer(producer)) => Settled::Done(producer),
             Ok(Step::Write(write)) => self.carry_out(who, &write, fault),
-            Err(_) => return,
+            Err(Refusal::ConcurrentTransactions) => {
+                process.asked = Some((commit, bump));
+                return;
+            }
+            // It is not committed: the client aborts.
+            Err(Refusal::InvalidProducerIdMapping) if commit => {
+                process.asked = Some((false, bump));
+                return;
+            }
+            // It is of no use any more, and what became of its transaction it doesn't know.
+            Err(_) => {
+                process.me = None;
+                process.asked = None;
+                process.staged.clear();
+                return;
+            }
         };
         let process = &mut self.processes[who];
+        process.asked = Some((commit, bump));
         if let Settled::Done(producer) = settled {
+            process.asked = None;
             process.me = Some(producer);
             let staged = std::mem::take(&mut process.staged);
             if commit {

@@ -77,6 +77,7 @@ fn used_up_epochs_give_another_producer_id() {
         producer: producer(7, i16::MAX - 1),
         previous: None,
         ended: ABORT,
+        open: false,
         number: 3,
         timeout: None,
         writer: 2,
@@ -339,14 +340,71 @@ fn a_memory_stage_that_died_with_its_process_is_never_a_commit() {
     let step = core.end(me, COMMIT, false, FRESH);
     done(&mut core, &mut store, step);
     // The next one is open when the process dies.
+    begin(&mut core, &mut store, me);
     let mut reborn = super::core(Durability::Process, 2);
     reborn.loaded(at(0), store.row, None);
     let lost = Refusal::InvalidProducerIdMapping;
     assert_eq!(reborn.end(me, COMMIT, false, FRESH), Err(lost));
     // Nor is a part of it that the client adds afterwards.
+    assert_eq!(reborn.begin(at(0), me), Err(lost));
     assert_eq!(reborn.add_partitions(at(0), me, &[place(1)]), Err(lost));
     assert_eq!(reborn.end(me, ABORT, false, FRESH), Ok(Step::Answer(me)));
+    // The marker says so still: nothing has to be written.
+    assert_eq!(reborn.begin(at(0), me), Ok(None));
     reborn.add_partitions(at(0), me, &[place(1)]).unwrap();
+}
+
+#[test]
+fn a_commit_that_landed_before_its_process_died_is_no_abort() {
+    let (mut core, mut store, me) = open();
+    stage(&mut core, me);
+    let step = core.end(me, COMMIT, false, FRESH);
+    done(&mut core, &mut store, step);
+    // The answer never reached the client.
+    let mut reborn = super::core(Durability::Process, 2);
+    reborn.loaded(at(0), store.row, None);
+    assert_eq!(
+        reborn.end(me, ABORT, false, FRESH),
+        Err(Refusal::InvalidTxnState)
+    );
+    assert_eq!(reborn.end(me, COMMIT, false, FRESH), Ok(Step::Answer(me)));
+    begin(&mut reborn, &mut store, me);
+    let open = store.row.expect("a marker").1;
+    assert!(open.open && open.number == 1, "{open:?}");
+}
+
+#[test]
+fn a_beginning_that_is_not_marked_did_not_happen() {
+    let (mut core, mut store) = fresh();
+    let step = core.init(init(None));
+    let me = done(&mut core, &mut store, step);
+    let write = core.begin(at(0), me).unwrap().expect("it is marked");
+    assert_eq!(core.begin(at(0), me), Err(Refusal::ConcurrentTransactions));
+    assert_eq!(
+        core.end(me, ABORT, false, FRESH),
+        Err(Refusal::ConcurrentTransactions)
+    );
+    let undone = core.written(write.token, Outcome::Failed);
+    assert_eq!((undone, core.is_open()), (Settled::Undone, false));
+    let mut stored = super::core(Durability::Stored, 2);
+    stored.loaded(at(0), store.row, None);
+    assert_eq!(stored.begin(at(0), me), Ok(None), "its rows say it");
+}
+
+#[test]
+fn what_begins_without_a_mark_may_have_died() {
+    let (mut core, mut store, me) = open();
+    stage(&mut core, me);
+    let step = core.end(me, COMMIT, true, FRESH);
+    let next = done(&mut core, &mut store, step);
+    let mut reborn = super::core(Durability::Process, 2);
+    reborn.loaded(at(0), store.row, None);
+    let lost = Refusal::InvalidProducerIdMapping;
+    let batch = reborn.admit_batch(at(0), next, &place(0), (1, 1), true);
+    assert_eq!(batch, Err(lost));
+    assert_eq!(reborn.end(next, COMMIT, true, FRESH), Err(lost));
+    // What came again is answered all the same.
+    assert_eq!(reborn.end(me, COMMIT, true, FRESH), Ok(Step::Answer(next)));
 }
 
 #[test]

@@ -178,3 +178,18 @@ async fn a_memory_stage_dies_with_its_process_and_says_so() {
     assert_eq!(producer.commit(&second).await, ErrorCode::None);
     assert_eq!(values(&second, 0).await, ["a", "b"]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_landed_before_a_restart_is_told_so_and_not_aborted() {
+    let first = rig(MEMORY).await;
+    let mut producer = Producer::new(&first, "tx").await;
+    producer.produce(&first, 0, &["a"]).await;
+    assert_eq!(producer.commit(&first).await, ErrorCode::None);
+    // As if the answer had been lost with the process.
+    let second = first.beside();
+    assert_eq!(producer.abort(&second).await, ErrorCode::InvalidTxnState);
+    assert_eq!(producer.commit(&second).await, ErrorCode::None);
+    producer.produce(&second, 0, &["b"]).await;
+    assert_eq!(producer.commit(&second).await, ErrorCode::None);
+    assert_eq!(values(&second, 0).await, ["a", "b"]);
+}

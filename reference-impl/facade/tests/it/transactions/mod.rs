@@ -307,20 +307,33 @@ async fn values(rig: &Rig, partition: i32) -> Vec<String> {
 
 /// The committed offsets of partitions `0..partitions`, or the group's code.
 async fn committed(rig: &Rig, group: &str, partitions: i32) -> Result<Vec<i64>, ErrorCode> {
+    let told = offsets_told(rig, group, partitions, false).await?;
+    Ok(told.into_iter().map(|(offset, _)| offset).collect())
+}
+
+/// Each partition's offset and code.
+async fn offsets_told(
+    rig: &Rig,
+    group: &str,
+    partitions: i32,
+    require_stable: bool,
+) -> Result<Vec<(i64, ErrorCode)>, ErrorCode> {
     let asked = typed::offset_fetch_request::OffsetFetchRequestTopics::default()
         .with_name(topic("t"))
         .with_partition_indexes((0..partitions).collect());
     let of_group = typed::offset_fetch_request::OffsetFetchRequestGroup::default()
         .with_group_id(typed::GroupId(text(group)))
         .with_topics(Some(vec![asked]));
-    let request = typed::OffsetFetchRequest::default().with_groups(vec![of_group]);
+    let request = typed::OffsetFetchRequest::default()
+        .with_require_stable(require_stable)
+        .with_groups(vec![of_group]);
     let response = handlers::offset_fetch::handle(&rig.cx(8), request).await;
     let fetched = &response.groups[0];
     match code(fetched.error_code) {
         ErrorCode::None => Ok(fetched.topics[0]
             .partitions
             .iter()
-            .map(|partition| partition.committed_offset)
+            .map(|partition| (partition.committed_offset, code(partition.error_code)))
             .collect()),
         code => Err(code),
     }

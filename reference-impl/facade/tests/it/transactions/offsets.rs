@@ -148,3 +148,23 @@ async fn a_group_that_is_deleted_stays_deleted() {
     assert_eq!(committed(&rig, "g", 100).await, Ok(vec![-1; 100]));
     assert_eq!(rig.rows("qk:txnoff:").await, []);
 }
+
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn an_offset_that_waits_is_not_stable(#[values(MEMORY, QUEEN)] stage: TransactionStage) {
+    let rig = rig(stage).await;
+    let mut producer = Producer::new(&rig, "tx").await;
+    producer.add_offsets(&rig, "g").await;
+    producer.offsets(&rig, "g", 1, 7).await;
+    let waits = (-1, ErrorCode::UnstableOffsetCommit);
+    let none = (-1, ErrorCode::None);
+    let stable = offsets_told(&rig, "g", 2, true).await;
+    assert_eq!(stable, Ok(vec![waits, none]), "whoever takes it over waits");
+    let any = offsets_told(&rig, "g", 2, false).await;
+    assert_eq!(any, Ok(vec![none, none]));
+    let others = offsets_told(&rig, "h", 2, true).await;
+    assert_eq!(others, Ok(vec![none, none]), "another group");
+    assert_eq!(producer.commit(&rig).await, ErrorCode::None);
+    let stable = offsets_told(&rig, "g", 2, true).await;
+    assert_eq!(stable, Ok(vec![(7, ErrorCode::None), none]));
+}
