@@ -14,6 +14,7 @@ mod polls;
 mod sends;
 #[cfg(test)]
 pub(crate) mod testing;
+mod throttle;
 mod told;
 mod transactions;
 mod wire;
@@ -77,6 +78,8 @@ pub enum Anomaly {
     AnswerOrder,
     /// A client asked on although it was throttled.
     ThrottleIgnored,
+    /// A client was told to sleep over its offsets.
+    ThrottledOffsets,
     /// A broker served a connection that it had throttled.
     NotMuted,
     /// A listener holds more than its bound.
@@ -139,6 +142,7 @@ impl Anomaly {
             Self::NotConverged => "not-converged",
             Self::AnswerOrder => "answer-order",
             Self::ThrottleIgnored => "throttle-ignored",
+            Self::ThrottledOffsets => "throttled-offsets",
             Self::NotMuted => "not-muted",
             Self::MemoryBound => "memory-bound",
             Self::ServedRevoked => "served-revoked",
@@ -231,6 +235,7 @@ pub fn check_with(entries: &[Entry], rules: Rules) -> Vec<Verdict> {
     commits::check(&index, &mut found);
     groups::check(&index, &mut found);
     wire::check(&index, &mut found);
+    throttle::check(&index, &mut found);
     access::check(&index, &mut found);
     liveness::check(&index, &mut found);
     found.sort();

@@ -216,6 +216,26 @@ pub const ALL: &[Situation] = &[
         },
     },
     Situation {
+        name: "throttle-told",
+        about: "an answer to a Produce or a Fetch told its client to keep quiet",
+        apis: &[PRODUCE, FETCH],
+        times: |index| {
+            index
+                .events()
+                .filter(|(_, _, event)| {
+                    matches!(
+                        event,
+                        Event::Answered {
+                            api: PRODUCE | FETCH,
+                            throttle_ms: 1..,
+                            ..
+                        }
+                    )
+                })
+                .count() as u64
+        },
+    },
+    Situation {
         name: "zombie-fenced",
         about: "a producer was told that another one has taken its place",
         apis: &[INIT_PRODUCER_ID, END_TXN, PRODUCE],

@@ -9,6 +9,7 @@ mod hostile;
 mod members;
 mod orders;
 mod planted;
+mod quota;
 mod rebalance;
 mod stage;
 pub mod transaction;
@@ -109,6 +110,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         cluster::ALL,
         hostile::ALL,
         transaction::ALL,
+        quota::ALL,
         planted::ALL,
     ]
     .into_iter()

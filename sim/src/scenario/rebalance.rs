@@ -20,7 +20,7 @@ use crate::schedule::{Kind, Link, Rules, Server};
 
 /// What a group needs at most after the heal: a session expires, a rebalance waits for it, and a
 /// call to Queen that began just before the heal comes first.
-const PATIENCE: Duration = Duration::from_secs(45);
+pub(super) const PATIENCE: Duration = Duration::from_secs(45);
 /// Partitions of the topic.
 const PARTITIONS: i32 = 4;
 /// The requests of a group that may be late.
@@ -43,7 +43,7 @@ const ORDERS: Orders = Orders {
 };
 
 /// Groups as an operator has them who can't wait.
-const SETTING: Setting = Setting {
+pub(super) const SETTING: Setting = Setting {
     partitions: PARTITIONS,
     variables: &[("QUEEN_KAFKA_GROUP_JOIN_DELAY_MS", "300")],
     ..Setting::PLAIN
@@ -321,7 +321,7 @@ fn partitions(topic: &str, count: i32) -> Vec<TopicPartition> {
 }
 
 /// Three members, half a second apart.
-async fn usual(stage: Stage, habits: Habits) {
+pub(super) async fn usual(stage: Stage, habits: Habits) {
     let group = Group::new(&stage);
     group.start(3, habits, Duration::from_millis(500));
     finish(stage, group, ORDERS).await;

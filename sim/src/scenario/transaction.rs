@@ -6,7 +6,7 @@
 
 pub mod eos;
 pub mod ledger;
-mod mirror;
+pub mod mirror;
 
 use std::time::Duration;
 
@@ -189,7 +189,7 @@ const LOOP: Scenario = Scenario {
 };
 
 /// A member that is gone is waited for, and its transaction, before another one may go on.
-const LOOP_PATIENCE: Duration = Duration::from_secs(60);
+pub(super) const LOOP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// All of them.
 pub const ALL: &[Scenario] = &[

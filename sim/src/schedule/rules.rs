@@ -23,6 +23,8 @@ pub enum Kind {
     WallJump,
     /// Calls to Queen that are refused with a status.
     Status,
+    /// Calls to Queen that are refused with 429, all of a kind for a while.
+    Throttle,
     /// Calls to Queen whose connection is cut, before or after they were done.
     Cut,
     /// Calls to Queen that wait, or whose answers do.
@@ -171,6 +173,30 @@ fn of(kind: Kind, rules: Rules) -> BoxedStrategy<Fault> {
                 lasting(rules).prop_map(|ms| Effect::StallAfter { ms }),
             ];
             upstream(rules, effect.boxed())
+        }
+        Kind::Throttle => {
+            const ROUTES: &[Route] = &[
+                Route::Push,
+                Route::Kv,
+                Route::Fetch,
+                Route::Transaction,
+                Route::Any,
+            ];
+            let retry_after_s = prop_oneof![Just(None), (0_u64..4).prop_map(Some)];
+            let effect = retry_after_s.prop_map(|retry_after_s| Effect::Status {
+                code: 429,
+                retry_after_s,
+            });
+            (select(rules.hops), select(ROUTES), lasting(rules), effect)
+                .prop_map(|(hop, route, for_ms, effect)| Fault::Upstream {
+                    hop,
+                    route,
+                    skip: 0,
+                    count: None,
+                    for_ms: Some(for_ms),
+                    effect,
+                })
+                .boxed()
         }
         Kind::EndOfTransaction => {
             let code = prop_oneof![Just(429_u16), Just(503), Just(500)];

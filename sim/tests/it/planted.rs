@@ -5,6 +5,7 @@
 mod door;
 mod lies;
 mod plays;
+mod transactional;
 
 use futures::FutureExt;
 use sim::explore::explore;
@@ -107,6 +108,14 @@ faults! {
     a_coordinator_that_makes_offsets_up: door(|_| lies::makes_offsets_up()), plays::group => PhantomCommit;
     a_coordinator_that_takes_everything: door(|_| lies::takes_everything()), plays::group => Zombie;
     a_coordinator_that_never_assigns: door(|_| lies::never_assigns()), plays::group => NotConverged;
+    a_coordinator_that_throttles_commits: door(|_| transactional::throttles_commits()), plays::group => ThrottledOffsets;
+    a_door_that_commits_what_is_aborted: door(|_| transactional::commits_what_is_aborted()), transactional::ledger => AbortedRead;
+    a_door_that_shows_open_transactions: door(|_| transactional::shows_what_is_open()), transactional::ledger => PrecommittedRead;
+    a_door_that_shows_transactions_to_each_other: door(|_| transactional::shows_what_is_open()), sim::scenario::transaction::mirror::play => G1c;
+    a_stage_that_forgets_a_part: door(|_| transactional::forgets_a_part()), transactional::ledger => Torn;
+    a_door_that_forgets_offsets_of_a_transaction: door(|_| transactional::forgets_offsets()), transactional::looped => TwiceInLoop;
+    a_door_that_commits_offsets_ahead: door(|_| transactional::commits_offsets_ahead()), transactional::looped => LostInLoop;
+    a_coordinator_that_fences_nobody: door(|_| transactional::fences_nobody()), transactional::twins => Zombie;
     a_log_that_seems_to_begin_later: door(|_| lies::begins_later()), plays::group => Unseen;
     a_door_that_shows_what_nobody_stored: door(|_| lies::shows_a_ghost()), plays::orders => Vanished;
     a_door_that_counts_down: door(|_| lies::counts_down()), plays::orders => NonmonotonicSend;

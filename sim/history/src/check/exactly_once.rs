@@ -175,9 +175,7 @@ impl<'h> All<'_, 'h> {
             let there: Vec<_> = all
                 .iter()
                 .filter(|(value, _)| !self.is_aborted(*value))
-                .filter_map(|(value, at)| {
-                    Some((value, at, self.places.get(value)?.first()?.2))
-                })
+                .filter_map(|(value, at)| Some((value, at, self.places.get(value)?.first()?.2)))
                 .collect();
             if let [(one, made, shown), (other, made_again, shown_again), ..] = there[..] {
                 let what = format!("both {one} and {other} were made of {of}, and are in the log");
@@ -410,7 +408,7 @@ mod tests {
     fn a_fenced_producer_lands_nothing() {
         let told = |first: bool| {
             let mut story = Story::acknowledged();
-            let mut init = |story: &mut Story, who: &str, epoch| {
+            let init = |story: &mut Story, who: &str, epoch| {
                 let call = Call::InitProducer {
                     transactional: Some("id".into()),
                 };

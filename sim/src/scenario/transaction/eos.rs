@@ -254,7 +254,9 @@ impl Member {
             for seen in &one.records {
                 let (of, value) = (seen.value, self.attempts.make(seen.value));
                 let derived = Event::Derived { of, value };
-                self.stage.recorder.record(&self.id.as_str().into(), derived);
+                self.stage
+                    .recorder
+                    .record(&self.id.as_str().into(), derived);
                 producer.send(&to, None, value);
             }
         }

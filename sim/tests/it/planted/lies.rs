@@ -38,7 +38,10 @@ impl<F: FnMut(&Ask, u64) -> Course + Send> Lie for OfAsk<F> {
     }
 }
 
-pub(super) fn of_ask(api: ApiKey, lie: impl FnMut(&Ask, u64) -> Course + Send + 'static) -> Box<dyn Lie> {
+pub(super) fn of_ask(
+    api: ApiKey,
+    lie: impl FnMut(&Ask, u64) -> Course + Send + 'static,
+) -> Box<dyn Lie> {
     Box::new(OfAsk { api, count: 0, lie })
 }
 
@@ -59,7 +62,7 @@ impl<F: FnMut(&Ask, Bytes, u64) -> Bytes + Send> Lie for OfAnswer<F> {
     }
 }
 
-fn of_answer(
+pub(super) fn of_answer(
     api: ApiKey,
     lie: impl FnMut(&Ask, Bytes, u64) -> Bytes + Send + 'static,
 ) -> Box<dyn Lie> {

@@ -11,8 +11,8 @@ use kafka_protocol::messages::txn_offset_commit_response::{
     TxnOffsetCommitResponsePartition, TxnOffsetCommitResponseTopic,
 };
 use kafka_protocol::messages::{
-    EndTxnRequest, EndTxnResponse, InitProducerIdRequest, OffsetCommitRequest, ProduceRequest,
-    TxnOffsetCommitRequest, TxnOffsetCommitResponse,
+    EndTxnRequest, EndTxnResponse, InitProducerIdRequest, OffsetCommitRequest,
+    OffsetCommitResponse, ProduceRequest, TxnOffsetCommitRequest, TxnOffsetCommitResponse,
 };
 use kafka_protocol::protocol::{Decodable, Encodable};
 use kafka_wire::ApiKey;
@@ -22,7 +22,7 @@ use sim::scenario::transaction::ledger::Ledger;
 use sim::scenario::{Orders, Stage};
 
 use super::door::{Ask, Batch, Course, Lie, joined};
-use super::lies::{of_ask, produced};
+use super::lies::{of_answer, of_ask, produced};
 
 const FEW: Ledger = Ledger {
     tellers: 2,
@@ -195,4 +195,13 @@ pub fn fences_nobody() -> Box<dyn Lie> {
         format!("{id:?} v{}", ask.version)
     }
     Box::new(Same::default())
+}
+
+/// Commits are answered with a throttle.
+pub fn throttles_commits() -> Box<dyn Lie> {
+    of_answer(ApiKey::OFFSET_COMMIT, |ask, frame, _| {
+        ask.answer_with(&frame, |response: &mut OffsetCommitResponse| {
+            response.throttle_time_ms = 700;
+        })
+    })
 }
