@@ -2,7 +2,9 @@
 //! does not run), 2 the command makes no sense.
 
 mod bench;
+mod differential;
 mod list;
+mod publish;
 mod run;
 mod sequences;
 
@@ -15,6 +17,7 @@ use host::Secret;
 use crate::docs;
 use crate::drivers::{Catalogue, CatalogueError, EVERY};
 use crate::expectations::matches;
+use crate::scenarios;
 use crate::spec::{Spec, WIRE};
 use crate::target::{Kind, QueenOptions, SERVE_QUEEN};
 use crate::wire::{Access, Credentials, Security, Trust};
@@ -56,6 +59,10 @@ enum Command {
     /// Record which requests the real librdkafka sends in basic flows, for the simulation's client
     /// of that name.
     Sequences(sequences::SequencesArguments),
+    /// Ask a server what Apache Kafka was asked, and compare the answers by value.
+    Differential(differential::DifferentialArguments),
+    /// Make the reports of a nightly the published ones, and tell what changed since the last.
+    Publish(publish::PublishArguments),
     /// The Queen that `bench` compares with, on a port that it prints.
     #[command(name = SERVE_QUEEN, hide = true)]
     ServeQueen(QueenOptions),
@@ -111,6 +118,9 @@ struct Selection {
     /// Only checks whose id holds this text, or fits it when it has a `*`.
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
+    /// Only the dozen of scenarios that show whether a client and a target get along at all.
+    #[arg(long)]
+    smoke: bool,
     /// The clients to run checks with: wire, the ids that `list` shows, java for every java-…, or all
     /// real ones.
     #[arg(
@@ -184,7 +194,7 @@ enum TargetName {
 impl Selection {
     /// Whether every wire check is asked for.
     fn is_whole(&self) -> bool {
-        self.filter.is_none() && self.names(WIRE)
+        self.filter.is_none() && !self.smoke && self.names(WIRE)
     }
 
     fn kind(&self) -> Result<Kind, String> {
@@ -236,6 +246,9 @@ impl Selection {
     }
 
     fn takes(&self, spec: &Spec) -> bool {
+        if self.smoke && !scenarios::is_smoke(&spec.id) {
+            return false;
+        }
         self.filter.as_ref().is_none_or(|filter| {
             if filter.contains('*') {
                 matches(filter, &spec.id)
@@ -272,6 +285,8 @@ pub fn main() -> ExitCode {
         Command::Docs(docs) => generate_docs(&docs),
         Command::Bench(arguments) => runtime.block_on(bench::bench(arguments)),
         Command::Sequences(arguments) => runtime.block_on(sequences::record(arguments)),
+        Command::Differential(arguments) => runtime.block_on(differential::differential(arguments)),
+        Command::Publish(arguments) => publish::publish(arguments),
         Command::ServeQueen(arguments) => runtime.block_on(bench::serve_queen(arguments)),
     };
     // Tasks that still wait for a dead node must not keep the process.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kafka_wire::ApiKey;
 use reports::{ApiUse, Difference, Evidence, Exchange};
 
+use crate::differential::transcript::Transcript;
 use crate::drivers::Words;
 use crate::spec::Stop;
 use crate::target::{Node, Target};
@@ -76,6 +77,20 @@ impl Cx {
         format!("{}{stem}-{}-{n}", self.names.prefix, self.names.run)
     }
 
+    /// The same run with an empty record that keeps whole answers.
+    #[must_use]
+    pub fn for_comparison(&self) -> Self {
+        Self {
+            record: Recorder::with_transcript(),
+            ..self.clone()
+        }
+    }
+
+    /// What every name of [`Cx::unique`] holds between its stem and its number.
+    pub fn run_id(&self) -> &str {
+        &self.names.run
+    }
+
     /// Where the shared node is, and how it is spoken to.
     pub fn bootstrap(&self) -> &Access {
         self.target.shared().bootstrap()
@@ -135,6 +150,8 @@ impl Deref for QuietNode {
 #[derive(Clone, Debug, Default)]
 pub struct Recorder {
     recorded: Arc<Mutex<Recorded>>,
+    /// Whole answers, for those who compare two servers.
+    transcript: Option<Transcript>,
     /// What is seen is another client's than the check's.
     of_another: bool,
 }
@@ -210,6 +227,19 @@ impl Requests {
 const CLIENT_LINES: usize = 10;
 
 impl Recorder {
+    /// A record that also keeps whole answers, step by step.
+    pub fn with_transcript() -> Self {
+        Self {
+            transcript: Some(Transcript::default()),
+            ..Self::default()
+        }
+    }
+
+    /// Where whole answers go, when somebody wants them.
+    pub const fn transcript(&self) -> Option<&Transcript> {
+        self.transcript.as_ref()
+    }
+
     fn with<T>(&self, change: impl FnOnce(&mut Recorded) -> T) -> T {
         // A check that panicked while it held the lock left whole values behind: each is pushed at once.
         change(&mut self.recorded.lock().unwrap_or_else(PoisonError::into_inner))

@@ -93,7 +93,7 @@ async fn run_one(spec: &Spec, cx: Cx, expectations: &Expectations) -> Check {
 }
 
 /// Runs the check in a task of its own, so that neither a panic nor a loop without waits stops others.
-async fn guarded(spec: &Spec, cx: Cx, time_out: Duration) -> Verdict {
+pub(crate) async fn guarded(spec: &Spec, cx: Cx, time_out: Duration) -> Verdict {
     let running = tokio::spawn(AssertUnwindSafe(spec.start(cx)).catch_unwind());
     let abort = running.abort_handle();
     match timeout(time_out, running).await {

@@ -6,6 +6,8 @@
 //! client and no protocol; it touches the disk only in [`write_all`].
 
 pub mod api_table;
+pub mod badge;
+pub mod changes;
 pub mod check;
 pub mod evidence;
 pub mod html;
@@ -34,7 +36,7 @@ pub struct WriteError {
     pub source: io::Error,
 }
 
-/// Writes `index.html`, `report.md`, `junit.xml` and `checks.jsonl` into `folder`, which is made
+/// Writes `index.html`, `report.md`, `junit.xml`, `checks.jsonl` and `run.json` into `folder`, which is made
 /// when it is absent.
 ///
 /// # Errors
@@ -51,6 +53,7 @@ pub fn write_all(folder: &Path, run: &Run, checks: &[Check]) -> Result<(), Write
         ("report.md", markdown::render(run, checks)),
         ("junit.xml", junit::render(run, checks)),
         ("checks.jsonl", jsonl::render(checks)),
+        ("run.json", run.json()),
     ] {
         let path = folder.join(name);
         std::fs::write(&path, text).map_err(at(&path))?;

@@ -42,3 +42,13 @@ impl Window {
         }
     }
 }
+
+impl Run {
+    /// The head as `run.json`.
+    pub fn json(&self) -> String {
+        // Strings and numbers always have a JSON form.
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}

@@ -261,6 +261,6 @@ const fn secured(security: &Security) -> &'static str {
 }
 
 /// Sets the names of this run apart from those of earlier runs against the same server.
-fn run_id(started_epoch_ms: i64) -> String {
+pub(super) fn run_id(started_epoch_ms: i64) -> String {
     format!("{:x}", started_epoch_ms & 0xffff_ffff)
 }

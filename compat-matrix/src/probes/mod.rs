@@ -56,7 +56,7 @@ mod produce;
 mod sasl_authenticate;
 mod sasl_handshake;
 mod sync_group;
-mod transaction;
+pub(crate) mod transaction;
 mod txn_offset_commit;
 
 use kafka_wire::{ApiKey, VersionRange, schema};
@@ -64,7 +64,7 @@ use reports::Window;
 
 pub use case::{Api, Case};
 pub use probe::{Answer, Probe};
-pub use stage::{Member, Topic, encode_batch};
+pub use stage::{Member, Topic, batch, encode_batch};
 
 use serde_json::json;
 

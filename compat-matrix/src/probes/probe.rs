@@ -1,7 +1,7 @@
 //! The hand of a probe: asks requests of the API and version under test, and judges the answers.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,10 +10,12 @@ use kafka_wire::schema::{self, Message};
 use kafka_wire::{ApiKey, ErrorCode, walk};
 use reports::{Decoded, Exchange, Frame, Received, Window};
 use serde_json::Value as Json;
-use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::sync::{Mutex, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::cx::Cx;
+use crate::differential::transcript::Came;
 use crate::spec::{Failure, Stop, Verdict};
 use crate::wire::codec::{Value, compare, decode, encode};
 use crate::wire::{ANSWER_WITHIN, Access, Connection, Reply, opinion};
@@ -22,6 +24,8 @@ use crate::wire::{ANSWER_WITHIN, Access, Connection, Reply, opinion};
 pub(super) const CLIENT_ID: &str = "compat-matrix";
 /// Between two questions of [`Probe::ask_until`].
 const ASK_EVERY: Duration = Duration::from_millis(25);
+/// How long [`Probe::step`] asks again.
+const AGAIN_WITHIN: Duration = Duration::from_secs(8);
 
 /// A running probe.
 #[derive(Clone, Debug)]
@@ -44,6 +48,10 @@ struct Shared {
     address: Mutex<String>,
     connection: Mutex<Option<(String, Connection)>>,
     correlation: AtomicI32,
+    /// The newest answer to what is under test.
+    heard: SyncMutex<Option<Came>>,
+    /// How many requests are on their way or further.
+    sent: watch::Sender<u64>,
 }
 
 /// A well-formed answer.
@@ -85,6 +93,8 @@ impl Probe {
                 address: Mutex::new(bootstrap.address().to_owned()),
                 connection: Mutex::new(None),
                 correlation: AtomicI32::new(1),
+                heard: SyncMutex::default(),
+                sent: watch::Sender::default(),
             }),
             bootstrap,
         }
@@ -128,16 +138,20 @@ impl Probe {
 
     /// A name that nothing else uses.
     pub fn unique(&self, stem: &str) -> String {
-        self.cx.unique(stem)
+        let name = self.cx.unique(stem);
+        if let Some(transcript) = self.cx.record.transcript() {
+            transcript.names(&name);
+        }
+        name
     }
 
     /// Where the API under test is asked from now on.
-    pub(super) async fn route_to(&self, address: String) {
+    pub(crate) async fn route_to(&self, address: String) {
         *self.shared.address.lock().await = address;
     }
 
     /// The address at which the API under test is asked.
-    pub(super) async fn route(&self) -> String {
+    pub(crate) async fn route(&self) -> String {
         self.shared.address.lock().await.clone()
     }
 
@@ -148,11 +162,105 @@ impl Probe {
     ///
     /// A refusal (`closed`), or what is wrong with the answer.
     pub async fn ask(&self, request: Json) -> Result<Answer, Stop> {
+        self.as_one_step(self.ask_once(request)).await
+    }
+
+    async fn ask_once(&self, request: Json) -> Result<Answer, Stop> {
         let answer = self
             .exchange(self.key, self.version, &request, true)
             .await?;
         self.demand_legal(&answer)?;
         Ok(answer)
+    }
+
+    /// What `asking` hears last is one step of the transcript, however often it asks.
+    async fn as_one_step<T>(&self, asking: impl Future<Output = T>) -> T {
+        let Some(transcript) = self.cx.record.transcript() else {
+            return asking.await;
+        };
+        let place = transcript.asks(format!("{} v{}", self.key, self.version));
+        let result = asking.await;
+        transcript.hears(place, self.last_heard());
+        result
+    }
+
+    /// What came back to the newest request under test.
+    fn last_heard(&self) -> Came {
+        self.shared
+            .heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .unwrap_or(Came::Nothing)
+    }
+
+    fn hear(&self, answer: &Result<Answer, Stop>) {
+        let came = match answer {
+            Ok(answer) => Came::Answer(answer.value.clone()),
+            Err(Stop::Fail(failure)) => match failure.refusal.as_deref() {
+                Some("closed") => Came::Closed,
+                _ => Came::Malformed(failure.reason.clone()),
+            },
+            Err(_) => Came::Nothing,
+        };
+        *self
+            .shared
+            .heard
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(came);
+    }
+
+    /// Starts [`Probe::step`] and comes back when the request is on its way, for an answer that may
+    /// wait for other requests.
+    pub(crate) async fn park(
+        &self,
+        key: ApiKey,
+        version: i16,
+        request: Json,
+        again: &'static [ErrorCode],
+    ) -> JoinHandle<Result<Answer, Stop>> {
+        let mut sent = self.shared.sent.subscribe();
+        let before = *sent.borrow();
+        let probe = self.clone();
+        let parked = tokio::spawn(async move { probe.step(key, version, request, again).await });
+        // The sender is this probe's own. A request that cannot be sent is told by its answer.
+        let _ = timeout(ANSWER_WITHIN, sent.wait_for(|count| *count != before)).await;
+        parked
+    }
+
+    /// One request of any API, which becomes a step of the transcript whatever its answer. While the
+    /// answer has one of the codes `again`, it is asked again.
+    ///
+    /// # Errors
+    ///
+    /// A close, silence, or an answer that is not well-formed.
+    pub(crate) async fn step(
+        &self,
+        key: ApiKey,
+        version: i16,
+        request: Json,
+        again: &[ErrorCode],
+    ) -> Result<Answer, Stop> {
+        let as_this = Self {
+            key,
+            version,
+            ..self.clone()
+        };
+        let asking = async {
+            let began = Instant::now();
+            loop {
+                let answer = as_this.exchange(key, version, &request, true).await?;
+                let codes = answer.value.codes();
+                let says_again = codes
+                    .iter()
+                    .any(|(_, code)| again.iter().any(|again| again.code() == *code));
+                if !says_again || began.elapsed() > AGAIN_WITHIN {
+                    return Ok(answer);
+                }
+                sleep(ASK_EVERY).await;
+            }
+        };
+        as_this.as_one_step(asking).await
     }
 
     /// Asks again and again until the answer fits, for what a server may do later.
@@ -168,14 +276,17 @@ impl Probe {
         within: Duration,
     ) -> Result<Answer, Stop> {
         let began = Instant::now();
-        loop {
-            let answer = self.ask(request.clone()).await?;
-            match answer.is(expected.clone()) {
-                Ok(()) => return Ok(answer),
-                Err(stop) if began.elapsed() > within || answer.is_final() => return Err(stop),
-                Err(_) => sleep(ASK_EVERY).await,
+        self.as_one_step(async {
+            loop {
+                let answer = self.ask_once(request.clone()).await?;
+                match answer.is(expected.clone()) {
+                    Ok(()) => return Ok(answer),
+                    Err(stop) if began.elapsed() > within || answer.is_final() => return Err(stop),
+                    Err(_) => sleep(ASK_EVERY).await,
+                }
             }
-        }
+        })
+        .await
     }
 
     /// Sends a request to which no answer is due, and demands that none comes and that the connection
@@ -237,7 +348,9 @@ impl Probe {
         let mut slot = self.shared.connection.lock().await;
         let connection = self.connected(&mut slot, address).await?;
         let began = Instant::now();
-        let reply = match connection.send(&frame.bytes).await {
+        let sent = connection.send(&frame.bytes).await;
+        self.shared.sent.send_modify(|count| *count += 1);
+        let reply = match sent {
             Ok(()) => connection.reply(ANSWER_WITHIN).await,
             Err(error) => Reply::Closed(error.to_string()),
         };
@@ -251,6 +364,7 @@ impl Probe {
         }
         let (received, answer) = self.judge(key, version, frame.correlation, reply);
         if under_test {
+            self.hear(&answer);
             self.record(key, version, &frame, received, after_ms);
         }
         answer

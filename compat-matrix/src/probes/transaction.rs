@@ -11,13 +11,13 @@ use crate::spec::{Stop, Verdict};
 
 /// A transactional producer that was made for one case.
 #[derive(Clone, Debug)]
-pub(super) struct Transactional {
+pub(crate) struct Transactional {
     /// Its transactional id.
-    pub(super) id: String,
+    pub(crate) id: String,
     /// Its producer id.
-    pub(super) producer: i64,
+    pub(crate) producer: i64,
     /// Its epoch.
-    pub(super) epoch: i64,
+    pub(crate) epoch: i64,
 }
 
 impl Probe {
@@ -26,7 +26,7 @@ impl Probe {
     /// # Errors
     ///
     /// What the server says.
-    pub(super) async fn transactional(&self) -> Result<Transactional, Stop> {
+    pub(crate) async fn transactional(&self) -> Result<Transactional, Stop> {
         let id = self.unique("txn");
         let answer = self
             .stage(
@@ -142,7 +142,7 @@ impl Probe {
     }
 }
 
-pub(super) fn init(id: &str, producer: i64, epoch: i64) -> Json {
+pub(crate) fn init(id: &str, producer: i64, epoch: i64) -> Json {
     json!({
         "TransactionalId": id,
         "TransactionTimeoutMs": 60_000,
@@ -151,7 +151,7 @@ pub(super) fn init(id: &str, producer: i64, epoch: i64) -> Json {
     })
 }
 
-pub(super) fn add_partitions(mine: &Transactional, topic: &str, partitions: &[i32]) -> Json {
+pub(crate) fn add_partitions(mine: &Transactional, topic: &str, partitions: &[i32]) -> Json {
     let topics = json!([{"Name": topic, "Partitions": partitions}]);
     json!({
         "V3AndBelowTransactionalId": mine.id,
@@ -168,7 +168,7 @@ pub(super) fn add_partitions(mine: &Transactional, topic: &str, partitions: &[i3
     })
 }
 
-pub(super) fn end(mine: &Transactional, commit: bool) -> Json {
+pub(crate) fn end(mine: &Transactional, commit: bool) -> Json {
     json!({
         "TransactionalId": mine.id,
         "ProducerId": mine.producer,
@@ -177,7 +177,7 @@ pub(super) fn end(mine: &Transactional, commit: bool) -> Json {
     })
 }
 
-pub(super) fn add_offsets(mine: &Transactional, group: &str) -> Json {
+pub(crate) fn add_offsets(mine: &Transactional, group: &str) -> Json {
     json!({
         "TransactionalId": mine.id,
         "ProducerId": mine.producer,
@@ -186,7 +186,7 @@ pub(super) fn add_offsets(mine: &Transactional, group: &str) -> Json {
     })
 }
 
-pub(super) fn offsets(mine: &Transactional, group: &str, topic: &str, offset: i64) -> Json {
+pub(crate) fn offsets(mine: &Transactional, group: &str, topic: &str, offset: i64) -> Json {
     json!({
         "TransactionalId": mine.id,
         "GroupId": group,
@@ -205,7 +205,7 @@ pub(super) fn offsets(mine: &Transactional, group: &str, topic: &str, offset: i6
 }
 
 /// Produce of `count` records in the transaction.
-pub(super) fn produce(
+pub(crate) fn produce(
     topic: &Topic,
     mine: &Transactional,
     count: usize,

@@ -51,6 +51,28 @@ pub fn specs(clients: &[drivers::Client], authenticates: bool, ours: bool) -> Ve
         .collect()
 }
 
+/// The scenarios that show whether a client and a target get along at all.
+const SMOKE: [&str; 12] = [
+    "admin-create-and-delete-topic",
+    "admin-topic-config",
+    "commit-sync-with-metadata",
+    "consume-from-beginning",
+    "consume-from-time",
+    "consumer-group-of-one",
+    "group-of-five",
+    "group-of-one",
+    "produce-idempotent",
+    "produce-keys-and-headers",
+    "transaction-commit-and-abort",
+    "transaction-fenced-zombie",
+];
+
+/// Whether a check is one of the smoke set.
+pub fn is_smoke(id: &str) -> bool {
+    let name = id.rsplit('/').next();
+    id.starts_with("scenario/") && name.is_some_and(|name| SMOKE.contains(&name))
+}
+
 fn all() -> Vec<Scenario> {
     [
         produce::scenarios(),
@@ -173,7 +195,7 @@ impl Env {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::specs;
+    use super::{SMOKE, all, specs};
     use crate::drivers::Client;
 
     #[test]
@@ -189,6 +211,13 @@ mod tests {
         assert_eq!(ids.len(), specs.len());
         for spec in &specs {
             assert!(!spec.apis.is_empty(), "{}", spec.id);
+        }
+    }
+
+    #[test]
+    fn every_smoke_scenario_is_there() {
+        for name in SMOKE {
+            assert!(all().iter().any(|one| one.name == name), "{name}");
         }
     }
 }

@@ -6,6 +6,7 @@
 )]
 
 mod browser;
+mod changes;
 mod renderings;
 mod sample;
 mod webdriver;
