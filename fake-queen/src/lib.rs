@@ -31,7 +31,7 @@ use futures::future::BoxFuture;
 use host::Host;
 use host::service::InProcess;
 
-pub use crate::options::{KvRates, Options, Storage, Version};
+pub use crate::options::{KafkaStatus, KvRates, Options, Storage, Version};
 pub use crate::queen::Queen;
 
 /// Bytes each direction of an embedded connection holds.

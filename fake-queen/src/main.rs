@@ -1,10 +1,14 @@
-//! `fake-queen serve`: a small Queen on its own, durable in a directory.
+//! `fake-queen serve`: a small Queen on its own, durable in a directory; with
+//! `QUEEN_KAFKA_EMBEDDED=true` it keeps a facade beside it.
 //! `fake-queen proxy`: the proxy of a cell before a Queen.
 //! `fake-queen conformance`: whether a Queen, this one or a real broker, keeps the contract.
 
+use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
@@ -12,7 +16,7 @@ use fake_queen::auth::Key;
 use fake_queen::conformance::{self, Target};
 use fake_queen::ids::TenantId;
 use fake_queen::proxy::{self, Cell, CellFile, Proxy};
-use fake_queen::{KvRates, Options, Queen, Storage};
+use fake_queen::{KafkaStatus, KvRates, Options, Queen, Storage};
 use host::Secret;
 use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
@@ -33,7 +37,13 @@ enum Command {
     Conformance(Conformance),
     /// Serve a cell's proxy before a Queen until SIGTERM or SIGINT; SIGHUP reads the cell again.
     Proxy(ProxyArguments),
+    /// What a supervised facade is started through.
+    #[command(hide = true, name = EMBEDDED_CHILD)]
+    EmbeddedChild { parent: u32, bin: OsString },
 }
+
+/// The hidden command's name.
+const EMBEDDED_CHILD: &str = "embedded-child";
 
 #[derive(clap::Args)]
 struct Conformance {
@@ -124,10 +134,16 @@ async fn main() -> ExitCode {
                 .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info")),
         )
         .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
         .init();
     let serve = match Arguments::parse().command {
         Command::Serve(serve) => serve,
         Command::Conformance(asked) => return check(asked).await,
+        Command::EmbeddedChild { parent, bin } => {
+            let error = supervisor::launch::run(parent, &bin);
+            eprintln!("{}: {error}", bin.display());
+            return ExitCode::from(127);
+        }
         Command::Proxy(asked) => return ended(serve_proxy(asked).await),
     };
     ended(run(serve).await)
@@ -147,6 +163,9 @@ async fn run(serve: Serve) -> Result<(), Box<dyn std::error::Error>> {
     let host = host::os::host();
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
+    let executable = std::env::current_exe()?;
+    let settings = supervisor::Settings::read(|name| std::env::var_os(name), &executable)?;
+    let kafka = supervisor::Status::default();
     let secret = serve.jwt_secret_file.map(std::fs::read).transpose()?;
     let options = Options {
         jwt: secret.map(|secret| Key::new(secret.trim_ascii_end())),
@@ -160,25 +179,60 @@ async fn run(serve: Serve) -> Result<(), Box<dyn std::error::Error>> {
         }),
         faults_route: serve.faults,
         fetch_offsets: serve.fetch_offsets,
+        kafka_status: settings.is_some().then(|| shown(kafka.clone())),
         tenancy_header: serve.tenancy_header,
         kv_require_grant: serve.tenancy_header,
         ..Options::default()
     };
+    let asks_for_tokens = options.jwt.is_some();
     let queen = Queen::start(host.clone(), options).await?;
     for tenant in serve.kv_grant {
         queen.grant_kv(TenantId(tenant), true);
     }
     let listener = host.net.bind(serve.addr).await?;
     // For whoever started this with port 0.
-    println!("listening on {}", listener.local_addr());
+    let bound = listener.local_addr();
+    println!("listening on {bound}");
     queen.serve(listener);
-    tokio::select! {
-        _ = terminated.recv() => {}
-        _ = interrupted.recv() => {}
+    let stop = async {
+        tokio::select! {
+            _ = terminated.recv() => {}
+            _ = interrupted.recv() => {}
+        }
+        tracing::info!("stopping");
+    };
+    match settings {
+        None => stop.await,
+        // Here, on the process's first thread. The facade ends first: what it is still pushing
+        // finds its Queen.
+        Some(settings) => {
+            if let Some(warning) = settings.warning(asks_for_tokens) {
+                tracing::warn!("{warning}");
+            }
+            let launcher = vec![executable.into_os_string(), EMBEDDED_CHILD.into()];
+            let supervisor = supervisor::Supervisor::new(settings, launcher, kafka);
+            supervisor.run(bound, stop).await;
+        }
     }
-    tracing::info!("stopping");
     queen.stop().await;
     Ok(())
+}
+
+/// The block of `GET /status`.
+fn shown(status: supervisor::Status) -> KafkaStatus {
+    let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    KafkaStatus(Arc::new(move || {
+        let report = status.report();
+        serde_json::json!({
+            "mode": "embedded",
+            "phase": report.phase.name(),
+            "pid": report.pid,
+            "restarts": report.restarts,
+            "lastExit": report.last_exit,
+            "uptimeMs": report.uptime.map(ms),
+            "backoffMs": report.backoff.map(ms),
+        })
+    }))
 }
 
 async fn serve_proxy(asked: ProxyArguments) -> Result<(), Box<dyn std::error::Error>> {

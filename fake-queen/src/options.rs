@@ -1,6 +1,8 @@
 //! What can be chosen when a Queen is made: its version, its limits, its storage. Plain data.
 
+use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::auth::Key;
@@ -74,6 +76,16 @@ pub enum Storage {
     Backend(Box<dyn Backend>),
 }
 
+/// Tells how the facade is that this Queen's process embeds, as `GET /status` shows it.
+#[derive(Clone)]
+pub struct KafkaStatus(pub Arc<dyn Fn() -> serde_json::Value + Send + Sync>);
+
+impl fmt::Debug for KafkaStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KafkaStatus")
+    }
+}
+
 /// Everything that can be chosen. [`Options::default`] is a self-hosted 1.6 in memory.
 #[derive(Debug)]
 pub struct Options {
@@ -103,6 +115,8 @@ pub struct Options {
     pub segment_cache_bytes: usize,
     /// Page cache of the storage engine.
     pub store_cache_bytes: usize,
+    /// `GET /status` has a `kafka` block.
+    pub kafka_status: Option<KafkaStatus>,
     /// `POST /fake/faults` is served.
     pub faults_route: bool,
     /// The rules in force. A clone kept by the caller outlives this Queen, and its counts with it.
@@ -125,6 +139,7 @@ impl Default for Options {
             lane_cleanup_after: Duration::from_secs(30 * 24 * 3600),
             segment_cache_bytes: 16 << 20,
             store_cache_bytes: 8 << 20,
+            kafka_status: None,
             faults_route: false,
             faults: Faults::default(),
         }

@@ -140,7 +140,7 @@ pub async fn answer(node: &Arc<Node>, request: Request<Incoming>) -> Result<Repl
 async fn dispatch(call: &Call<'_>, target: Target) -> Result<Reply, ApiError> {
     match target {
         Target::Health => Ok(health::handle(call)),
-        Target::Status => Ok(status::handle()),
+        Target::Status => Ok(status::handle(call)),
         Target::QueueList => Ok(queue_list::handle(call)),
         Target::QueueDetail(name) => queue_detail::handle(call, &name),
         Target::QueueDepth(name) => queue_depth::handle(call, &name),

@@ -8,6 +8,7 @@ mod console;
 mod crash;
 mod disk;
 mod durable;
+mod embedded;
 mod faults;
 mod fetch;
 mod groups;

@@ -22,7 +22,7 @@ use crate::rig::{Rig, refusal};
 
 /// A record that owns its parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Owned {
+pub struct Owned {
     offset: i64,
     timestamp: i64,
     key: Option<Vec<u8>>,
@@ -30,7 +30,7 @@ struct Owned {
     headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
-fn text(offset: i64, value: &str) -> Owned {
+pub fn text(offset: i64, value: &str) -> Owned {
     Owned {
         offset,
         timestamp: 1_790_000_000_000 + offset,
@@ -40,7 +40,7 @@ fn text(offset: i64, value: &str) -> Owned {
     }
 }
 
-fn batch(records: &[Owned], options: BatchOptions) -> Bytes {
+pub fn batch(records: &[Owned], options: BatchOptions) -> Bytes {
     let mut out = BytesMut::new();
     let mut compressor = Compressor::new();
     let base = records.first().map_or(0, |record| record.offset);

@@ -1,5 +1,6 @@
 //! `queen-kafka` from outside.
 
+mod cloud;
 mod cluster;
 mod data;
 mod groups;

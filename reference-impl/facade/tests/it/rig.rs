@@ -74,7 +74,8 @@ impl Rig {
         Self::over(self.queen.clone(), self.host.clone(), connector, change)
     }
 
-    fn over(
+    /// A facade that reaches `queen` through `connector`.
+    pub fn over(
         queen: Queen,
         host: Host,
         connector: Arc<dyn Connect>,

@@ -74,11 +74,12 @@ fn good() -> String {
     token(json!({"role": "read-write"}))
 }
 
-struct Client(BoxStream);
+/// A connection of a Kafka client.
+pub struct Client(pub BoxStream);
 
 impl Client {
     /// The response; `None` when the connection ended.
-    async fn call<R: Request>(&mut self, version: i16, request: R) -> Option<R::Response> {
+    pub async fn call<R: Request>(&mut self, version: i16, request: R) -> Option<R::Response> {
         let key = ApiKey(R::KEY);
         let mut frame = BytesMut::new();
         frame.put_u32(0);
@@ -114,7 +115,11 @@ impl Client {
         self.call(2, request).await
     }
 
-    async fn log_in(&mut self, user: &str, token: &str) -> Option<typed::SaslAuthenticateResponse> {
+    pub async fn log_in(
+        &mut self,
+        user: &str,
+        token: &str,
+    ) -> Option<typed::SaslAuthenticateResponse> {
         assert_eq!(self.handshake(1, "PLAIN").await?, 0);
         self.message(&format!("\0{user}\0{token}")).await
     }
