@@ -30,14 +30,16 @@ struct Broker {
 }
 
 fn script(directory: &Path, body: &str) -> PathBuf {
-    let path = directory.join("facade.sh");
+    let path = directory.join("queen-kafka");
     std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
 
-fn fake_queen() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_fake-queen"));
+const FAKE_QUEEN: &str = env!("CARGO_BIN_EXE_fake-queen");
+
+fn fake_queen(program: &Path) -> Command {
+    let mut command = Command::new(program);
     // Only what a test sets, and what scripts need.
     command
         .env_clear()
@@ -50,14 +52,26 @@ impl Broker {
     /// `body` finds the test's directory in `$D`.
     async fn start(body: &str, change: impl FnOnce(&mut Command)) -> Self {
         let directory = TempDir::new().unwrap();
+        let bin = script(directory.path(), body);
+        Self::start_in(directory, Path::new(FAKE_QUEEN), |command| {
+            command.env("QUEEN_KAFKA_BIN", bin);
+            change(command);
+        })
+        .await
+    }
+
+    async fn start_in(
+        directory: TempDir,
+        program: &Path,
+        change: impl FnOnce(&mut Command),
+    ) -> Self {
         let log = directory.path().join("log");
-        let mut command = fake_queen();
+        let mut command = fake_queen(program);
         command
             .args(["serve", "--addr", "127.0.0.1:0"])
             .env("D", directory.path())
             .env("QUEEN_KAFKA_EMBEDDED", "true")
             .env("QUEEN_KAFKA_ADVERTISED_ADDR", "kafka.example:9092")
-            .env("QUEEN_KAFKA_BIN", script(directory.path(), body))
             .stdout(Stdio::piped())
             .stderr(std::fs::File::create(&log).unwrap());
         change(&mut command);
@@ -184,6 +198,18 @@ async fn the_child_runs_beside_its_broker_and_a_stop_takes_its_group_along() {
 }
 
 #[tokio::test]
+async fn the_executable_beside_the_brokers_own_is_found() {
+    let directory = TempDir::new().unwrap();
+    script(directory.path(), GOOD);
+    let program = directory.path().join("fake-queen");
+    std::fs::copy(FAKE_QUEEN, &program).unwrap();
+    let broker = Broker::start_in(directory, &program, |_| {}).await;
+    let child = broker.pid("child").await;
+    let kafka = broker.kafka_when(|kafka| kafka["phase"] == "running").await;
+    assert_eq!(kafka["pid"], child.as_raw_nonzero().get());
+}
+
+#[tokio::test]
 async fn a_broker_that_is_killed_takes_its_child_along() {
     let mut broker = Broker::start(r#"echo $$ > "$D/child"; exec sleep 600"#, |_| {}).await;
     let child = broker.pid("child").await;
@@ -290,7 +316,7 @@ async fn both_mistakes_are_refused_at_boot(
     #[case] variables: &[(&str, &str)],
     #[case] words: &str,
 ) {
-    let mut command = fake_queen();
+    let mut command = fake_queen(Path::new(FAKE_QUEEN));
     command
         .args(["serve", "--addr", "127.0.0.1:0"])
         .env("QUEEN_KAFKA_EMBEDDED", "true")

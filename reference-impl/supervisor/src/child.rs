@@ -102,3 +102,36 @@ impl Drop for Running {
         self.signal(Signal::KILL);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::test_kill_process;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_handle_that_is_dropped_takes_the_child_along() {
+        let words = ["/bin/sh", "-c", "echo up; exec \"$2\" 600", "sh"];
+        let launcher = Launcher {
+            command: words.map(OsString::from).to_vec(),
+        };
+        let started = Running::start(&launcher, Path::new("sleep"), "http://queen");
+        let (running, mut stdout, _) = started.unwrap();
+        let mut up = [0; 3];
+        tokio::io::AsyncReadExt::read_exact(&mut stdout, &mut up)
+            .await
+            .unwrap();
+        let pid = running.group.unwrap();
+        assert!(test_kill_process(pid).is_ok());
+        drop(running);
+        let gone = async {
+            // The runtime waits for it once it hears of its end.
+            while test_kill_process(pid).is_ok() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(30), gone)
+            .await
+            .unwrap();
+    }
+}

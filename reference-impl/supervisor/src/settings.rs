@@ -102,7 +102,8 @@ impl Settings {
             bin,
             grace: grace.max(SHORTEST_GRACE),
             queen_url: text(QUEEN_URL),
-            has_credential: set(QUEEN_TOKEN).is_some() || text(SASL).as_deref() == Some("plain"),
+            has_credential: set(QUEEN_TOKEN).is_some()
+                || text(SASL).is_some_and(|mechanism| mechanism.eq_ignore_ascii_case("plain")),
         }))
     }
 
@@ -233,7 +234,7 @@ mod tests {
     #[case(&[], false, false)]
     #[case(&[("QUEEN_TOKEN", "x")], true, false)]
     #[case(&[("QUEEN_TOKEN", "")], true, true)]
-    #[case(&[("QUEEN_KAFKA_SASL", "plain")], true, false)]
+    #[case(&[("QUEEN_KAFKA_SASL", "Plain")], true, false)]
     fn a_child_without_a_credential_is_warned_of(
         #[case] more: &[(&str, &str)],
         #[case] asks: bool,
