@@ -375,36 +375,6 @@ async fn a_consumers_and_a_producers_scopes_are_enough_for_each() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_administrators_and_a_transactional_producers_scopes_are_enough_for_each() {
-    let cloud = Cloud::start().await;
-    let admin = Scopes {
-        admin: true,
-        ..CONSUMER
-    };
-    let (_, mut client) = cloud.tenant("acme", admin).await;
-    assert_eq!(create(&mut client, "orders").await.code(), ErrorCode::None);
-    assert_eq!(alter(&mut client, "orders").await.code(), ErrorCode::None);
-    assert_eq!(delete(&mut client, "orders").await.code(), ErrorCode::None);
-    let transactional = || {
-        let id = typed::TransactionalId(text("t"));
-        typed::InitProducerIdRequest::default()
-            .with_transactional_id(Some(id))
-            .with_transaction_timeout_ms(60_000)
-    };
-    let (_, mut plain) = cloud.tenant("acme", PRODUCER).await;
-    let refused = plain.call(4, transactional()).await.unwrap();
-    let code = ErrorCode::from_code(refused.error_code).unwrap();
-    assert_eq!(code, ErrorCode::TransactionalIdAuthorizationFailed);
-    let scopes = Scopes {
-        consume: true,
-        ..PRODUCER
-    };
-    let (_, mut client) = cloud.tenant("acme", scopes).await;
-    let claimed = client.call(4, transactional()).await.unwrap();
-    assert_eq!(claimed.error_code, 0, "{claimed:?}");
-}
-
-#[tokio::test(start_paused = true)]
 async fn a_403_is_a_code_and_the_proxys_own_sentence_where_there_is_a_field() {
     let cloud = Cloud::start().await;
     let (_, mut admin) = cloud.tenant("acme", Scopes::ALL).await;
@@ -419,8 +389,6 @@ async fn a_403_is_a_code_and_the_proxys_own_sentence_where_there_is_a_field() {
         (delete(&mut consumer, "orders").await, "admin"),
         (alter(&mut consumer, "orders").await, "admin"),
         (create(&mut client, "new").await, "admin"),
-        // What a topic is configured as is kept in rows, and those are consumption.
-        (alter(&mut client, "orders").await, "consume"),
     ] {
         assert_eq!(said.code(), topic, "{scope}");
         let message = said.message.unwrap_or_default();
