@@ -1,6 +1,8 @@
 //! Tenants of a cell: a facade with one listener behind a proxy, each connection with the key of its
 //! tenant as its password.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics has failed")]
+
 use std::sync::Arc;
 use std::time::Duration;
 
