@@ -1,5 +1,6 @@
 //! Groups and offsets over a faithful Queen, its limits of calls included.
 
+use facade::config::{Config, PartitionCount};
 use facade::handlers;
 use fake_queen::faults::{Effect, Rule};
 use futures::future::join_all;
@@ -118,7 +119,8 @@ async fn five_hundred_groups_commit_within_the_calls_queen_grants() {
 
 #[tokio::test(start_paused = true)]
 async fn a_wide_assignment_is_committed_and_fetched_whole() {
-    let rig = Rig::start().await;
+    let wide = |config: &mut Config| config.default_partitions = PartitionCount::MAX;
+    let rig = Rig::start_with(fake_queen::Options::default(), wide).await;
     rig.native_queue("t", json!({})).await;
     let codes = commit(&rig, "g", 3000, 7).await;
     assert!(codes.iter().all(|code| *code == ErrorCode::None));

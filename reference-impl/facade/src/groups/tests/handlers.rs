@@ -59,14 +59,16 @@ async fn commit(world: &World, request: typed::OffsetCommitRequest) -> Vec<Error
 #[tokio::test(start_paused = true)]
 async fn each_partition_of_a_commit_is_judged_alone() {
     let world = World::new();
-    world.queen.store("t", 8, serde_json::json!({}));
+    world.queen.create("t");
+    // A queue that declares no width has the default one.
+    let width = Config::local().default_partitions.get();
     let partitions = vec![
         partition(0, 5, 4096),
         partition(1, 5, 4097),
         partition(2, -2, 0),
-        partition(8, -1, 0),
+        partition(width - 1, -1, 0),
         partition(-1, 5, 0),
-        partition(9, 5, 0),
+        partition(width, 5, 0),
     ];
     let absent = vec![partition(0, 5, 0)];
     let topics = vec![
