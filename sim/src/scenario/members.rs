@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::orders::TOPIC;
 use super::stage::Stage;
@@ -147,16 +147,13 @@ impl Group {
         let stays_ms = habits
             .stays
             .map(|stays| u64::try_from(stays.as_millis()).unwrap_or(u64::MAX));
-        let life = match stays_ms {
-            Some(stays) => Duration::from_millis(1 + numbers.below(2 * stays)),
-            None => Duration::MAX,
-        };
-        let reading = tokio::time::timeout(life, self.read(id, &consumer, habits, numbers));
+        let life = stays_ms.map(|stays| Duration::from_millis(1 + numbers.below(2 * stays)));
+        let until = life.map(|life| Instant::now() + life);
         let ending = tokio::select! {
             biased;
             // An error says that the group is gone, and this with it.
             _ = over.wait_for(|over| *over) => Ending::Over,
-            ended = reading => if ended.is_ok() { Ending::Refused } else { Ending::Away },
+            ending = self.read(id, &consumer, habits, numbers, until) => ending,
         };
         if let Some(standing) = self.board().members.get_mut(id) {
             *standing = None;
@@ -176,9 +173,20 @@ impl Group {
         ending == Ending::Over
     }
 
-    /// Reads and commits until the consumer is of no use any more.
-    async fn read(&self, id: &str, consumer: &Consumer, habits: Habits, numbers: &mut Numbers) {
-        while let Ok(polled) = consumer.poll(POLL).await {
+    /// Reads and commits until the consumer is of no use any more, or its time is over: it looks at the
+    /// clock between two operations, since one that is dropped in the middle never ends.
+    async fn read(
+        &self,
+        id: &str,
+        consumer: &Consumer,
+        habits: Habits,
+        numbers: &mut Numbers,
+        until: Option<Instant>,
+    ) -> Ending {
+        while until.is_none_or(|until| Instant::now() < until) {
+            let Ok(polled) = consumer.poll(POLL).await else {
+                return Ending::Refused;
+            };
             let records = polled
                 .iter()
                 .flat_map(|one| one.records.iter().map(|seen| (one.at.clone(), seen.offset)));
@@ -197,6 +205,7 @@ impl Group {
                 drop(consumer.commit().await);
             }
         }
+        Ending::Away
     }
 
     /// Waits, after the heal, until the members that stay own `partitions` among them and have

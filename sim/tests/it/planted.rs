@@ -113,7 +113,6 @@ faults! {
     a_door_that_shows_open_transactions: door(|_| transactional::shows_what_is_open()), transactional::ledger => PrecommittedRead;
     a_door_that_shows_transactions_to_each_other: door(|_| transactional::shows_what_is_open()), sim::scenario::transaction::mirror::play => G1c;
     a_stage_that_forgets_a_part: door(|_| transactional::forgets_a_part()), transactional::ledger => Torn;
-    a_door_that_forgets_offsets_of_a_transaction: door(|_| transactional::forgets_offsets()), transactional::looped => TwiceInLoop;
     a_door_that_commits_offsets_ahead: door(|_| transactional::commits_offsets_ahead()), transactional::looped => LostInLoop;
     a_coordinator_that_fences_nobody: door(|_| transactional::fences_nobody()), transactional::twins => Zombie;
     a_log_that_seems_to_begin_later: door(|_| lies::begins_later()), plays::group => Unseen;

@@ -100,13 +100,6 @@ fn offsets_taken(ask: &Ask) -> Bytes {
     ask.answer(&TxnOffsetCommitResponse::default().with_topics(topics.collect()))
 }
 
-/// Offsets of a transaction are acknowledged and forgotten.
-pub fn forgets_offsets() -> Box<dyn Lie> {
-    of_ask(ApiKey::TXN_OFFSET_COMMIT, |ask, _| {
-        Course::answer(offsets_taken(ask))
-    })
-}
-
 /// Offsets are committed at once, and some commits then refused.
 pub fn commits_offsets_ahead() -> Box<dyn Lie> {
     /// INVALID_PRODUCER_ID_MAPPING, which makes clients abort.
