@@ -28,7 +28,7 @@ pub(super) fn api() -> Api {
                     let (topic, group) = (p.topic(2).await?, p.group().await?);
                     let mut request = joining(&group, "a", &[&topic.name]);
                     request["RackId"] = json!("rack");
-                    p.stage(ApiKey::CONSUMER_GROUP_HEARTBEAT, request)
+                    p.stage_here(ApiKey::CONSUMER_GROUP_HEARTBEAT, request)
                         .await?
                         .is(json!({"ErrorCode": "NONE"}))?;
                     p.ask(json!({"GroupIds": [group]}))
@@ -60,7 +60,7 @@ pub(super) fn api() -> Api {
                 "tells which protocol a member uses",
                 |p| async move {
                     let (topic, group) = (p.topic(1).await?, p.group().await?);
-                    p.stage(
+                    p.stage_here(
                         ApiKey::CONSUMER_GROUP_HEARTBEAT,
                         joining(&group, "a", &[&topic.name]),
                     )

@@ -54,7 +54,7 @@ pub(super) fn api() -> Api {
 }
 
 /// A heartbeat that says nothing new.
-fn beat(group: &str, member: &str, epoch: i64) -> Json {
+pub(super) fn beat(group: &str, member: &str, epoch: i64) -> Json {
     json!({
         "GroupId": group,
         "MemberId": member,
@@ -362,7 +362,7 @@ fn cases() -> Vec<Case> {
                 let joined = p.join(&group, "").await?;
                 let member = joined.text("MemberId")?;
                 // The coordinator takes over what the leader assigned: it must be readable.
-                p.stage(
+                p.stage_here(
                     ApiKey::SYNC_GROUP,
                     json!({
                         "GroupId": group,
@@ -378,7 +378,7 @@ fn cases() -> Vec<Case> {
                 p.ask(joining(&group, "a", &[&topic.name]))
                     .await?
                     .is(json!({"ErrorCode": "NONE", "MemberId": "a"}))?;
-                p.stage(ApiKey::LIST_GROUPS, json!({"TypesFilter": ["consumer"]}))
+                p.stage_here(ApiKey::LIST_GROUPS, json!({"TypesFilter": ["consumer"]}))
                     .await?
                     .is(json!({"Groups": {"<some>": {"GroupId": group}}}))
             },

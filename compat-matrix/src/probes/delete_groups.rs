@@ -4,6 +4,9 @@ use kafka_wire::{ApiKey, ErrorCode};
 use serde_json::{Value as Json, json};
 
 use super::case::{Api, Case};
+use super::consumer_group_heartbeat::{beat, joining};
+use super::probe::Probe;
+use crate::spec::Verdict;
 
 pub(super) fn api() -> Api {
     Api {
@@ -40,6 +43,20 @@ pub(super) fn api() -> Api {
                 },
             ),
             Case::new(
+                "consumer-protocol",
+                "keeps a group of the consumer protocol until its last member has left",
+                |p| async move {
+                    let (topic, group) = (p.topic(1).await?, p.group().await?);
+                    heartbeat(&p, joining(&group, "a", &[&topic.name])).await?;
+                    p.ask(request(&[&group]))
+                        .await?
+                        .is(one(&group, "NON_EMPTY_GROUP"))?;
+                    heartbeat(&p, beat(&group, "a", -1)).await?;
+                    p.ask(request(&[&group])).await?.is(one(&group, "NONE"))
+                },
+            )
+            .kips(&[848]),
+            Case::new(
                 "unknown",
                 "says that a group is not there",
                 |p| async move {
@@ -64,4 +81,11 @@ fn request(groups: &[&str]) -> Json {
 
 fn one(group: &str, code: &str) -> Json {
     json!({"Results": [{"GroupId": group, "ErrorCode": code}]})
+}
+
+/// A heartbeat of the consumer protocol, which the group's coordinator must take.
+async fn heartbeat(p: &Probe, request: Json) -> Verdict {
+    p.stage_here(ApiKey::CONSUMER_GROUP_HEARTBEAT, request)
+        .await?
+        .is(json!({"ErrorCode": "NONE"}))
 }

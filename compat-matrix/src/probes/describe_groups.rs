@@ -75,7 +75,7 @@ pub(super) fn api() -> Api {
                 "shows nothing of a group of the consumer protocol",
                 |p| async move {
                     let (topic, group) = (p.topic(1).await?, p.group().await?);
-                    p.stage(
+                    p.stage_here(
                         ApiKey::CONSUMER_GROUP_HEARTBEAT,
                         joining(&group, "a", &[&topic.name]),
                     )

@@ -55,7 +55,7 @@ pub(super) fn api() -> Api {
                 "lists a group of the consumer protocol by its type and state",
                 |p| async move {
                     let (topic, group) = (p.topic(1).await?, p.group().await?);
-                    p.stage(
+                    p.stage_here(
                         ApiKey::CONSUMER_GROUP_HEARTBEAT,
                         joining(&group, "a", &[&topic.name]),
                     )

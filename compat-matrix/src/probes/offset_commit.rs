@@ -169,7 +169,7 @@ fn cases() -> Vec<Case> {
             |p| async move {
                 let (topic, group) = (p.topic(1).await?, p.group().await?);
                 let joined = p
-                    .stage(
+                    .stage_here(
                         ApiKey::CONSUMER_GROUP_HEARTBEAT,
                         joining(&group, "a", &[&topic.name]),
                     )

@@ -79,6 +79,16 @@ impl Probe {
         self.stage_at(self.bootstrap.address(), key, request).await
     }
 
+    /// [`Probe::stage_at`] where the case itself asks: what only a group's coordinator or a
+    /// partition's leader takes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Probe::stage_at`].
+    pub async fn stage_here(&self, key: ApiKey, request: Json) -> Result<Answer, Stop> {
+        self.stage_at(&self.route().await, key, request).await
+    }
+
     /// The newest version of an API that both sides know.
     fn newest(&self, key: ApiKey) -> Result<i16, Stop> {
         let window = self
