@@ -177,7 +177,7 @@ variables! {
     MAX_CONNECTIONS_PER_IP = "QUEEN_KAFKA_MAX_CONNECTIONS_PER_IP", Some("0"), integer(0, 1_000_000), Limits, Served,
         "Connections from one address (one /64 of IPv6) at once; 0 is no such bound.";
     MAX_IN_FLIGHT_BYTES = "QUEEN_KAFKA_MAX_IN_FLIGHT_BYTES", Some("536870912"), integer(16 << 20, 1 << 40), Limits, Served,
-        "Bytes of requests, of answers and of what is read from Queen for them that all connections together hold. When a part of it is spent, who wants more of it waits, and connections that leave answers unread or requests half sent are closed, the latest first; small requests and answers always pass.";
+        "Bytes of requests, of answers and of what is read from Queen for them that all connections together hold. When a part of it is spent, who wants more of it waits, and connections that leave answers unread or requests half sent are closed, the longest overdue first; small requests and answers always pass.";
     FETCH_SESSION_SLOTS = "QUEEN_KAFKA_FETCH_SESSION_SLOTS", Some("1000"), integer(0, 1_000_000), Limits, Served,
         "Kafka's `max.incremental.fetch.session.cache.slots`: consumers whose fetch session is kept at once. Those beyond it name all their partitions in every request.";
     WRITE_TIMEOUT_MS = "QUEEN_KAFKA_WRITE_TIMEOUT_MS", Some("30000"), integer(1_000, HOUR_MS), Limits, Served,
