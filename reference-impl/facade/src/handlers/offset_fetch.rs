@@ -15,11 +15,11 @@
 //! (always -1); 6 is flexible; 7 `require_stable`; 8 asks for several groups; 9 adds the
 //! member and its epoch (KIP-848); 10 topic ids in place of names.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use coordinator::classic::MemberId;
 use coordinator::consumer::Epoch;
-use coordinator::transaction::Partition;
 use futures::future::join_all;
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use kafka_protocol::messages::offset_fetch_response::{
@@ -55,9 +55,10 @@ type Asked = Option<Vec<(TopicName, Vec<i32>)>>;
 /// The offsets of a topic's partitions; `None` where there is none.
 type Found = Vec<(TopicName, Vec<(i32, Option<OffsetRow>)>)>;
 
-/// The partitions of a group whose offset is not to be told: an open transaction may move it.
-#[derive(Debug)]
-struct Unstable(BTreeSet<Partition>);
+/// The partitions of a group whose offset is not to be told: an open transaction may move it. By
+/// topic, because a request may ask for as many partitions as wait in all transactions.
+#[derive(Debug, Default)]
+struct Unstable(BTreeMap<Arc<str>, BTreeSet<i32>>);
 
 impl Unstable {
     /// Asked for before the offsets are read, so that a commit between the two is seen by one of
@@ -65,15 +66,19 @@ impl Unstable {
     fn of(cx: &Context, group: &GroupId, require_stable: bool) -> Self {
         let name = GroupName::new(&cx.session.scope, group);
         let (true, Ok(name)) = (require_stable, name) else {
-            return Self(BTreeSet::new());
+            return Self::default();
         };
         let transactions = &cx.node.transactions;
-        Self(transactions.pending_offsets(&offsets_tenant(cx), &name.id))
+        let mut unstable = Self::default();
+        for (topic, index) in transactions.pending_offsets(&offsets_tenant(cx), &name.id) {
+            unstable.0.entry(topic).or_default().insert(index);
+        }
+        unstable
     }
 
     fn holds(&self, topic: &TopicName, partition: i32) -> bool {
-        let mut all = self.0.iter();
-        all.any(|(name, index)| **name == *topic.0 && *index == partition)
+        let indexes = self.0.get(topic.0.as_str());
+        indexes.is_some_and(|indexes| indexes.contains(&partition))
     }
 }
 
