@@ -1,5 +1,6 @@
 //! That no secret was printed: not by a node, not into the report.
 
+use std::io;
 use std::path::Path;
 
 use host::Secret;
@@ -17,13 +18,14 @@ pub fn check(target: &Target, checks: &[Check]) -> Option<Check> {
     }
     let report = reports::jsonl::render(checks);
     let mut places = vec![("the report".to_owned(), report)];
+    let mut unread = Vec::new();
     for log in target.logs() {
-        places.push((
-            name(&log),
-            std::fs::read_to_string(&log).unwrap_or_default(),
-        ));
+        match text_of(&log) {
+            Ok(text) => places.push((name(&log), text)),
+            Err(error) => unread.push(format!("{}: {error}", name(&log))),
+        }
     }
-    let guilty = guilty(&secrets, &places);
+    let reason = complaint(&guilty(&secrets, &places), &unread);
     let mut evidence = Evidence::default();
     evidence
         .facts
@@ -36,16 +38,30 @@ pub fn check(target: &Target, checks: &[Check]) -> Option<Check> {
         client: WIRE.into(),
         apis: Vec::new(),
         kips: Vec::new(),
-        outcome: if guilty.is_empty() {
+        outcome: if reason.is_none() {
             Outcome::Pass
         } else {
             Outcome::Fail
         },
-        expected: guilty.is_empty(),
-        reason: (!guilty.is_empty()).then(|| format!("a secret is in {}", guilty.join(", "))),
+        expected: reason.is_none(),
+        reason,
         evidence,
         duration_ms: 0,
     })
+}
+
+/// Clients' bytes may be in a log, so it need not be UTF-8.
+fn text_of(log: &Path) -> io::Result<String> {
+    Ok(String::from_utf8_lossy(&std::fs::read(log)?).into_owned())
+}
+
+/// What is wrong; a text that nobody could look at proves nothing.
+fn complaint(guilty: &[String], unread: &[String]) -> Option<String> {
+    match (guilty, unread) {
+        ([], []) => None,
+        ([], unread) => Some(format!("cannot be read: {}", unread.join(", "))),
+        (guilty, _) => Some(format!("a secret is in {}", guilty.join(", "))),
+    }
 }
 
 fn name(log: &Path) -> String {
@@ -77,7 +93,7 @@ fn guilty(secrets: &[Secret<String>], texts: &[(String, String)]) -> Vec<String>
 mod tests {
     use host::Secret;
 
-    use super::guilty;
+    use super::{complaint, guilty, text_of};
 
     #[test]
     fn a_secret_is_found_as_it_is_and_in_hex() {
@@ -89,5 +105,22 @@ mod tests {
         ];
         let texts = texts.map(|(name, text)| (name.to_owned(), text.to_owned()));
         assert_eq!(guilty(&secrets, &texts), ["plain", "hex"]);
+    }
+
+    #[test]
+    fn a_log_that_is_not_text_is_searched_and_one_that_is_away_is_no_proof() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("node.log");
+        std::fs::write(&log, b"\xff\xfe password=hunter2").unwrap();
+        let texts = [("log".to_owned(), text_of(&log).unwrap())];
+        let found = guilty(&[Secret::new("hunter2".to_owned())], &texts);
+        assert_eq!(
+            complaint(&found, &[]).as_deref(),
+            Some("a secret is in log")
+        );
+        assert!(text_of(&folder.path().join("absent.log")).is_err());
+        let away = ["absent.log: not found".to_owned()];
+        assert!(complaint(&[], &away).is_some());
+        assert_eq!(complaint(&[], &[]), None);
     }
 }
