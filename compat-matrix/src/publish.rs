@@ -5,6 +5,7 @@
 //! target's runs are one report here.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use reports::badge;
@@ -90,7 +91,13 @@ pub fn publish(order: &Order) -> Result<Changes, PublishError> {
             path: numbers_before.clone(),
             source,
         })?,
-        Err(_) => Vec::new(),
+        Err(source) if source.kind() == ErrorKind::NotFound => Vec::new(),
+        Err(source) => {
+            return Err(PublishError::File {
+                path: numbers_before,
+                source,
+            });
+        }
     };
     let changes = Changes::between(&before, &now, &measured_before, &measured);
     for (target, (run, checks)) in &targets {
@@ -134,8 +141,8 @@ fn gather(folders: &[PathBuf]) -> Result<BTreeMap<String, (Run, Vec<Check>)>, Pu
         all.extend(checks);
     }
     for (_, checks) in targets.values_mut() {
-        checks.sort_by(|a, b| a.id.cmp(&b.id));
-        // A check that two runs made is told once.
+        // A check that two runs made is told once, and a failure is not hidden behind a pass.
+        checks.sort_by(|a, b| a.id.cmp(&b.id).then(b.outcome.cmp(&a.outcome)));
         checks.dedup_by(|a, b| a.id == b.id);
         for check in checks {
             if check.outcome == Outcome::Pass && check.expected {
@@ -289,6 +296,19 @@ mod tests {
             to: root.join("published"),
             since: None,
         }
+    }
+
+    #[test]
+    fn of_two_runs_of_a_check_the_worse_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        let twice = vec![
+            report(root, "facade", &[check("wire/a", Outcome::Pass)]),
+            report(root, "facade+again", &[check("wire/a", Outcome::Fail)]),
+        ];
+        publish(&order(root, twice)).unwrap();
+        let badge = std::fs::read_to_string(root.join("published/facade.svg")).unwrap();
+        assert!(badge.contains("1 unexpected"), "{badge}");
     }
 
     #[test]
