@@ -522,9 +522,13 @@ impl Entry {
                 return Err(Refusal::Quota("max_partitions_per_queue"));
             }
         }
+        let counts_lanes = plan.max_partitions_per_queue.is_some();
         for Pushed { queue, partition } in pushed {
             let of_queue = self.queues.entry(queue.clone()).or_default();
-            of_queue.insert(partition.clone());
+            // Names that nothing bounds are not kept.
+            if counts_lanes {
+                of_queue.insert(partition.clone());
+            }
         }
         Ok(())
     }
@@ -542,11 +546,57 @@ fn take(
     };
     let (rate, burst) = (f64::from(per_second), f64::from(burst));
     let held = bucket.unwrap_or(Bucket::full(burst, now));
-    // Item counts are small.
-    let cost = (cost as f64).min(burst);
+    // Item counts are small. A bucket that holds nothing lets nothing pass.
+    let cost = (cost as f64).min(burst.max(1.0));
     let taken = held.filled(rate, burst, now).take(cost, rate);
     *bucket = Some(taken.map_err(|seconds| Refusal::RateLimited {
         retry_after_s: Some(seconds),
     })?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_bucket_that_holds_nothing_lets_nothing_pass() {
+        let rate = |burst| {
+            Some(Rate {
+                per_second: 1,
+                burst,
+            })
+        };
+        let now = host::Monotonic::from_origin(Duration::ZERO);
+        assert!(take(&mut None, rate(0), 1, now).is_err());
+        assert!(take(&mut None, rate(1), 7, now).is_ok());
+    }
+
+    #[test]
+    fn lanes_are_kept_only_where_a_plan_counts_them() {
+        let kept = |max_partitions_per_queue| {
+            let plan = Plan {
+                max_queues: Some(1),
+                max_partitions_per_queue,
+                ..Plan::default()
+            };
+            let mut entry = Entry::new(Cluster {
+                id: Uuid::nil(),
+                slug: Slug::from("acme"),
+                tenant: TenantId(Uuid::nil()),
+                plan,
+            });
+            let lane = Pushed {
+                queue: "q".into(),
+                partition: "0".into(),
+            };
+            entry.register(&[lane]).unwrap();
+            entry.queues["q"].len()
+        };
+        assert_eq!((kept(None), kept(Some(1))), (0, 1));
+    }
 }
