@@ -1,7 +1,7 @@
 //! A cell as a file describes it: clusters, plans, keys. JSON.
 
 use host::Secret;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use uuid::Uuid;
 
 use super::cell::{self, Cell, Slug, Unknown};
@@ -31,23 +31,19 @@ struct ClusterRow {
     keys: Vec<KeyRow>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyRow {
     id: KeyId,
-    key: String,
+    #[serde(deserialize_with = "secret")]
+    key: Secret<String>,
     scopes: Vec<Scope>,
     #[serde(default)]
     expires_at_ms: Option<i64>,
 }
 
-impl std::fmt::Debug for KeyRow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("KeyRow")
-            .field("id", &self.id)
-            .field("scopes", &self.scopes)
-            .finish_non_exhaustive()
-    }
+fn secret<'de, D: Deserializer<'de>>(from: D) -> Result<Secret<String>, D::Error> {
+    String::deserialize(from).map(Secret::new)
 }
 
 /// The file isn't a cell.
@@ -79,7 +75,7 @@ impl CellFile {
         let mut seen = std::collections::BTreeSet::new();
         let mut secrets = std::collections::BTreeSet::new();
         for row in file.clusters.iter().flat_map(|cluster| &cluster.keys) {
-            if !seen.insert(&row.id) || !secrets.insert(&row.key) {
+            if !seen.insert(&row.id) || !secrets.insert(row.key.expose()) {
                 return Err(FileError::Twice(row.id.0.clone()));
             }
         }
@@ -105,7 +101,7 @@ impl CellFile {
                 cluster: slug.clone(),
                 scopes: Scopes::of(&row.scopes),
                 expires_ms: row.expires_at_ms,
-                secret: Secret::new(row.key),
+                secret: row.key,
             }));
         }
         cell.replace_keys(keys)
