@@ -204,7 +204,7 @@ impl Check<'_> {
             "Port" if value > 0 => json!("<port>"),
             "HeartbeatIntervalMs" if value > 0 => json!("<setting>"),
             "TotalBytes" | "UsableBytes" | "PartitionSize" if value >= 0 => json!("<bytes>"),
-            _ if (value - self.run.now_ms).abs() < DAY_MS => json!("<now>"),
+            _ if value.abs_diff(self.run.now_ms) < DAY_MS.unsigned_abs() => json!("<now>"),
             _ => json!(value),
         }
     }
@@ -361,6 +361,8 @@ mod tests {
         assert_eq!(at(NOW - 5), json!("<now>"));
         assert_eq!(at(NOW - DAY_MS), json!(NOW - DAY_MS));
         assert_eq!(at(-1), json!(-1));
+        // Whatever a server says must not end the run.
+        assert_eq!(at(i64::MIN), json!(i64::MIN));
     }
 
     #[test]
