@@ -52,13 +52,13 @@ pub enum Ask {
 /// Something that the application has to do, or to know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Give up these, then call [`Membership::revoked`].
+    /// Give up these, then call [`Membership::revoked`](super::Membership::revoked).
     Revoke(BTreeSet<TopicPartition>),
     /// Read these, beside those that are read already.
     Assigned(BTreeSet<TopicPartition>),
     /// These are somebody else's already.
     Lost(BTreeSet<TopicPartition>),
-    /// Compute who gets what, then call [`Membership::assigned`].
+    /// Compute who gets what, then call [`Membership::assigned`](super::Membership::assigned).
     Lead {
         /// How.
         assignor: Assignor,
