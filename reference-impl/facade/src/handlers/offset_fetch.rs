@@ -40,8 +40,6 @@ use crate::upstream_errors::{self, Api};
 const MAX_PARTITIONS: usize = 1 << 17;
 /// The first version that asks for several groups.
 const BATCHED: i16 = 8;
-/// No committed offset.
-const NO_OFFSET: i64 = -1;
 /// The first version with an error code for the whole group.
 const GROUP_ERROR: i16 = 2;
 
@@ -80,6 +78,22 @@ impl Unstable {
         let indexes = self.0.get(topic.0.as_str());
         indexes.is_some_and(|indexes| indexes.contains(&partition))
     }
+
+    /// Code, offset and metadata as the wire carries them: `code` and what is committed, but where a
+    /// transaction may move it.
+    fn told(
+        &self,
+        (topic, partition): (&TopicName, i32),
+        row: Option<OffsetRow>,
+        code: ErrorCode,
+    ) -> (i16, i64, StrBytes) {
+        let (code, row) = match self.holds(topic, partition) {
+            true => (ErrorCode::UnstableOffsetCommit, None),
+            false => (code, row),
+        };
+        let (offset, metadata) = parts(row);
+        (code.code(), offset, metadata)
+    }
 }
 
 /// Answers an OffsetFetch request.
@@ -100,21 +114,11 @@ pub async fn handle(cx: &Context, request: OffsetFetchRequest) -> OffsetFetchRes
     let response = OffsetFetchResponse::default();
     let unstable = Unstable::of(cx, &request.group_id, request.require_stable);
     match fetch(cx, &request.group_id, &asked).await {
-        Ok(found) => {
-            let mut topics = single_topics(found, ErrorCode::None);
-            for topic in &mut topics {
-                for one in &mut topic.partitions {
-                    if unstable.holds(&topic.name, one.partition_index) {
-                        one.committed_offset = NO_OFFSET;
-                        one.metadata = Some(StrBytes::default());
-                        one.error_code = ErrorCode::UnstableOffsetCommit.code();
-                    }
-                }
-            }
-            response.with_topics(topics)
-        }
+        Ok(found) => response.with_topics(single_topics(found, ErrorCode::None, &unstable)),
         Err(code) if cx.version >= GROUP_ERROR => response.with_error_code(code.code()),
-        Err(code) => response.with_topics(single_topics(nothing(asked), code)),
+        Err(code) => {
+            response.with_topics(single_topics(nothing(asked), code, &Unstable::default()))
+        }
     }
 }
 
@@ -340,37 +344,38 @@ fn parts(row: Option<OffsetRow>) -> (i64, StrBytes) {
     }
 }
 
-fn single_topics(found: Found, code: ErrorCode) -> Vec<OffsetFetchResponseTopic> {
-    let partition = |(index, row): (i32, Option<OffsetRow>)| {
-        let (offset, metadata) = parts(row);
+fn single_topics(
+    found: Found,
+    code: ErrorCode,
+    unstable: &Unstable,
+) -> Vec<OffsetFetchResponseTopic> {
+    let partition = |topic: &TopicName, (index, row): (i32, Option<OffsetRow>)| {
+        let (code, offset, metadata) = unstable.told((topic, index), row, code);
         OffsetFetchResponsePartition::default()
             .with_partition_index(index)
             .with_committed_offset(offset)
             .with_metadata(Some(metadata))
-            .with_error_code(code.code())
+            .with_error_code(code)
     };
     found
         .into_iter()
         .map(|(name, rows)| {
+            let rows = rows.into_iter().map(|row| partition(&name, row));
             OffsetFetchResponseTopic::default()
+                .with_partitions(rows.collect())
                 .with_name(name)
-                .with_partitions(rows.into_iter().map(partition).collect())
         })
         .collect()
 }
 
 fn batched_topics(found: Found, unstable: &Unstable) -> Vec<OffsetFetchResponseTopics> {
     let partition = |topic: &TopicName, (index, row): (i32, Option<OffsetRow>)| {
-        let (code, row) = match unstable.holds(topic, index) {
-            true => (ErrorCode::UnstableOffsetCommit, None),
-            false => (ErrorCode::None, row),
-        };
-        let (offset, metadata) = parts(row);
+        let (code, offset, metadata) = unstable.told((topic, index), row, ErrorCode::None);
         OffsetFetchResponsePartitions::default()
             .with_partition_index(index)
             .with_committed_offset(offset)
             .with_metadata(Some(metadata))
-            .with_error_code(code.code())
+            .with_error_code(code)
     };
     found
         .into_iter()
