@@ -157,7 +157,7 @@ impl Node {
         let time_index = Arc::new(TimeIndex::new());
         let produce = Produce::new(
             &parts.host,
-            queen.clone(),
+            (queen.clone(), cluster.is_some()),
             time_index.clone(),
             parts.shutdown.clone(),
             &parts.metrics.registry,

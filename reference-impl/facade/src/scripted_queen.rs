@@ -45,6 +45,8 @@ pub enum Fault {
 #[derive(Clone, Debug)]
 pub struct Stored {
     pub payload: Value,
+    /// Its name, when it was pushed with one.
+    pub id: Option<String>,
 }
 
 /// One call, as it arrived.
@@ -165,7 +167,7 @@ impl ScriptedQueen {
         let mut world = self.world();
         let lanes = world.queues.entry(queue.to_owned()).or_default();
         let lane = lanes.entry(partition.to_string()).or_default();
-        lane.records.push(Stored { payload });
+        lane.records.push(Stored { payload, id: None });
         drop(world);
         self.changed.notify_waiters();
     }
@@ -335,6 +337,7 @@ impl ScriptedQueen {
                     }
                     lane.records.push(Stored {
                         payload: item["payload"].clone(),
+                        id,
                     });
                     ("queued", lane.records.len() - 1)
                 }
@@ -416,7 +419,8 @@ impl ScriptedQueen {
                     spent += size;
                     bytes += size;
                     records.push(
-                        json!({"offset": at, "transactionId": "t", "payload": stored.payload,
+                        json!({"offset": at, "transactionId": stored.id.as_deref().unwrap_or("t"),
+                        "payload": stored.payload,
                         "ts": "2026-09-11T08:30:15.123456Z"}),
                     );
                 }

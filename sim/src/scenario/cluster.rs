@@ -12,7 +12,6 @@ use super::family::Family;
 use super::members::{Group, Habits};
 use super::orders::Orders;
 use super::{Scenario, Setting, failover, rebalance};
-use crate::history::Promise;
 use crate::schedule::{Kind, Link, Rules, Server};
 use crate::trace::Node;
 
@@ -27,10 +26,9 @@ const PARTITIONS: i32 = 4;
 /// The nodes, in order of their ids.
 const NODES: [Node; 3] = [Node::Facade, Node::Facade2, Node::Facade3];
 
-/// Order and single storage are not demanded: a node knows nothing of what its predecessor as a
-/// leader has in flight (docs/decisions/cluster-producers.md).
+/// Order and single storage are demanded of whichever node leads
+/// (docs/decisions/cluster-producers.md).
 const ORDERS: Orders = Orders {
-    promises: &[Promise::NeverRefused],
     writers: 4,
     partitions: PARTITIONS,
     batches: 60,

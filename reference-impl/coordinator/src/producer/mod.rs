@@ -205,6 +205,39 @@ impl<K: Clone + Eq + Hash> ProducerStates<K> {
         verdict
     }
 
+    /// Whether a batch can be judged by what is known here, even where other nodes append batches
+    /// of the same producer. If not, the log has to be read first, and [`ProducerStates::resume`]
+    /// or [`ProducerStates::forget`] told what it shows.
+    pub fn knows(&self, key: &K, epoch: ProducerEpoch, range: SequenceRange) -> bool {
+        match self.slots.get(key) {
+            Some(slot) => slot.window.knows(epoch, range),
+            None => range.first() == Sequence::ZERO,
+        }
+    }
+
+    /// The last record of `key`'s producer in the log is of `epoch`, and `next` is the sequence
+    /// after it. Does nothing while batches are admitted: then the log is about to change.
+    pub fn resume(&mut self, now: Monotonic, key: &K, epoch: ProducerEpoch, next: Sequence) {
+        let at = match self.slots.get_index_of(key) {
+            Some(at) => at,
+            None => self.insert(key.clone(), now),
+        };
+        if self.slots[at].window.is_idle() {
+            self.slots[at].window.resume(epoch, next);
+            self.settle(at, now);
+        }
+    }
+
+    /// The log shows nothing of `key`'s producer: its next batch may be any. Does nothing while
+    /// batches are admitted.
+    pub fn forget(&mut self, key: &K) {
+        if let Some(at) = self.slots.get_index_of(key)
+            && self.slots[at].window.is_idle()
+        {
+            self.remove(at);
+        }
+    }
+
     /// The batch is in the log, its first record at `base_offset`. `false` when the ticket is
     /// unknown (resolved before, or withdrawn).
     pub fn acknowledge(

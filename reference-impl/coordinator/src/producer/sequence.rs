@@ -32,6 +32,12 @@ impl Sequence {
         Self((self.0 + MODULUS - 1) % MODULUS)
     }
 
+    /// Whether it comes before `later`, and no more than half the numbers lie between them.
+    pub const fn is_before(self, later: Self) -> bool {
+        let ahead = self.steps_to(later);
+        ahead > 0 && ahead < MODULUS / 2
+    }
+
     /// How many steps forward lead from `self` to `later`.
     pub(super) const fn steps_to(self, later: Self) -> u32 {
         later.0.wrapping_sub(self.0) % MODULUS
@@ -77,6 +83,8 @@ mod tests {
         let last = Sequence::new(i32::MAX).unwrap();
         assert_eq!(last.plus(1), Sequence::ZERO);
         assert_eq!(last.steps_to(Sequence::ZERO), 1);
+        assert!(last.is_before(Sequence::ZERO) && !Sequence::ZERO.is_before(last));
+        assert!(!last.is_before(last));
         let range = SequenceRange::new(i32::MAX - 1, 4).unwrap();
         assert_eq!(range.next(), Sequence::new(2).unwrap());
     }

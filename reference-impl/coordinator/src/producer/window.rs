@@ -115,6 +115,26 @@ impl Window {
         }
     }
 
+    /// Whether what is known here is enough to judge a batch that another node may know more of:
+    /// it comes next, begins an epoch, is known already, or is of an epoch that was superseded.
+    pub(super) fn knows(&self, epoch: ProducerEpoch, range: SequenceRange) -> bool {
+        let Some((tail_epoch, next)) = self.tail() else {
+            return range.first() == Sequence::ZERO && self.failed.is_none();
+        };
+        if epoch == tail_epoch {
+            let known = self.place_known(epoch, range);
+            range.first() == next || known != Verdict::Refused(Refusal::OutOfOrderSequence)
+        } else {
+            epoch < tail_epoch || range.first() == Sequence::ZERO
+        }
+    }
+
+    /// Takes it from the log that the last record of the producer has the sequence before `next`.
+    pub(super) fn resume(&mut self, epoch: ProducerEpoch, next: Sequence) {
+        self.log = Some(Log::new(epoch, next));
+        self.failed = None;
+    }
+
     pub(super) fn admit(
         &mut self,
         lane: Lane,

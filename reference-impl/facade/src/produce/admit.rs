@@ -143,6 +143,9 @@ impl<'p> Admission<'p> {
         let header = *batch.header();
         let sequenced = self.sequence(topic, partition, &batch)?;
         self.bound(topic, &header)?;
+        if let Some(sequenced) = &sequenced {
+            self.catch_up(sequenced).await?;
+        }
         let ids = match &sequenced {
             Some(sequenced) => Some(TransactionIds::Sequenced {
                 producer_id: header.producer_id,
@@ -180,6 +183,18 @@ impl<'p> Admission<'p> {
             throttle: Duration::ZERO,
         });
         Ok(outcome)
+    }
+
+    /// Holds a batch that another node may know more of against the log.
+    async fn catch_up(&mut self, sequenced: &Sequenced) -> Result<(), Failure> {
+        let shared = &self.produce.shared;
+        if !shared.clustered || shared.table.knows(sequenced) {
+            return Ok(());
+        }
+        // What this request holds already must not wait for it.
+        self.flush();
+        shared.metrics.lineages.inc();
+        shared.catch_up(&self.gatherer.credential, sequenced).await
     }
 
     /// Until when a batch of the request is tried again.

@@ -67,6 +67,41 @@ impl TransactionIds {
     }
 }
 
+/// What the name of an idempotent producer's record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// The producer.
+    pub producer_id: i64,
+    /// Its epoch.
+    pub epoch: ProducerEpoch,
+    /// The partition.
+    pub partition: i32,
+    /// The record's sequence.
+    pub sequence: Sequence,
+}
+
+impl Named {
+    /// Reads a name; `None` for one that isn't an idempotent producer's.
+    pub fn parse(name: &str) -> Option<Self> {
+        if name.len() != TEXT_BYTES {
+            return None;
+        }
+        let mut bytes = [0; NAME_BYTES];
+        let read = STANDARD.decode(name.as_bytes(), bytes[..].as_out()).ok()?;
+        let (id, rest) = read.split_first_chunk::<8>()?;
+        let (epoch, rest) = rest.split_first_chunk::<2>()?;
+        let (partition, rest) = rest.split_first_chunk::<4>()?;
+        let sequence = rest.first_chunk::<4>()?;
+        let producer_id = i64::from_be_bytes(*id);
+        (producer_id >= 0).then_some(Self {
+            producer_id,
+            epoch: ProducerEpoch::new(i16::from_be_bytes(*epoch))?,
+            partition: i32::from_be_bytes(*partition),
+            sequence: Sequence::new(i32::from_be_bytes(*sequence))?,
+        })
+    }
+}
+
 /// Room for one name.
 #[derive(Debug, Default)]
 pub struct IdBuffer([u8; TEXT_BYTES]);
@@ -93,6 +128,19 @@ mod tests {
             sequenced(7, 1, 3, i32::MAX - 1).of(4, &mut one),
             sequenced(7, 1, 3, 2).of(0, &mut other),
         );
+    }
+
+    #[test]
+    fn a_name_is_read_back_and_others_are_not() {
+        let mut buffer = IdBuffer::default();
+        let name = sequenced(7, 1, 3, 9).of(2, &mut buffer);
+        let named = Named::parse(name).unwrap();
+        assert_eq!((named.producer_id, named.epoch.get()), (7, 1));
+        assert_eq!((named.partition, named.sequence.get()), (3, 11));
+        let minted = TransactionIds::Minted([0x80; NONCE_BYTES]);
+        for other in [minted.of(0, &mut IdBuffer::default()), "", &"!".repeat(24)] {
+            assert_eq!(Named::parse(other), None, "{other}");
+        }
     }
 
     #[test]

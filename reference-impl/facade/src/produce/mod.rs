@@ -2,13 +2,15 @@
 //!
 //! [`admit`] reads and judges the batches of one request; [`gather`] puts those of all connections
 //! of a credential into pushes; [`push`] sees a push through refusals and lost answers; [`table`]
-//! keeps the sequence windows. May touch Queen's push route, memory and nothing else.
+//! keeps the sequence windows, and [`lineage`] brings them up to the log where other nodes write to
+//! it. May touch Queen's push route, in a cluster its fetch route, memory and nothing else.
 
 pub mod admit;
 mod codecs;
 mod encode;
 mod gather;
 mod ids;
+mod lineage;
 mod memory;
 mod overtaken;
 mod push;
@@ -33,6 +35,7 @@ use indexmap::IndexMap;
 pub use codecs::TopicCodecs;
 pub use gather::Gatherer;
 use gather::Lanes;
+use lineage::Doubts;
 use memory::Memory;
 pub use overtaken::{Batches, Overtaken};
 use table::Table;
@@ -55,6 +58,9 @@ pub struct Shared {
     time_index: Arc<TimeIndex>,
     metrics: Metrics,
     shutdown: Shutdown,
+    /// Whether other nodes push batches of the same producers.
+    clustered: bool,
+    doubts: Doubts,
 }
 
 /// The series of the produce path.
@@ -66,6 +72,7 @@ struct Metrics {
     push_seconds: Histogram,
     retries: Counter,
     duplicates: Counter,
+    lineages: Counter,
     windows: Gauge,
     window_evictions: Counter,
 }
@@ -102,6 +109,11 @@ impl Metrics {
                 "Record batches that Queen had stored before",
                 &[],
             ),
+            lineages: registry.counter(
+                "producer_lineages_total",
+                "Batches held against the log: another node had the producer before",
+                &[],
+            ),
             windows: registry.gauge(
                 "producer_windows",
                 "Sequence windows of idempotent producers",
@@ -134,10 +146,10 @@ struct Gatherers {
 }
 
 impl Produce {
-    /// A produce path that pushes through `client`.
+    /// A produce path that pushes through `client`. `clustered`: other nodes do too.
     pub fn new(
         host: &Host,
-        client: Arc<Client>,
+        (client, clustered): (Arc<Client>, bool),
         time_index: Arc<TimeIndex>,
         shutdown: Shutdown,
         registry: &Registry,
@@ -150,6 +162,8 @@ impl Produce {
                 time_index,
                 metrics: Metrics::new(registry),
                 shutdown,
+                clustered,
+                doubts: Doubts::default(),
             }),
             gatherers: Mutex::new(Gatherers {
                 by_credential: IndexMap::new(),

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use coordinator::producer::{Lane, Limits, ProducerStates, Refusal, Ticket, Verdict};
+use coordinator::producer::{
+    Lane, Limits, ProducerEpoch, ProducerStates, Refusal, Sequence, Ticket, Verdict,
+};
 use host::Monotonic;
 use kafka_wire::ErrorCode;
 use tokio::sync::oneshot;
@@ -63,6 +65,32 @@ impl Table {
             producers.sort_by_key(|producer| producer.id);
         }
         active
+    }
+
+    /// Whether a batch can be judged without a look at the log, where other nodes write to it.
+    pub(super) fn knows(&self, sequenced: &Sequenced) -> bool {
+        let Sequenced {
+            window,
+            epoch,
+            range,
+        } = sequenced;
+        self.lock().states.knows(window, *epoch, *range)
+    }
+
+    /// The producer's last record in the log is the one before `next`.
+    pub(super) fn resume(
+        &self,
+        now: Monotonic,
+        window: &WindowKey,
+        epoch: ProducerEpoch,
+        next: Sequence,
+    ) {
+        self.lock().states.resume(now, window, epoch, next);
+    }
+
+    /// The producer isn't in the log.
+    pub(super) fn forget(&self, window: &WindowKey) {
+        self.lock().states.forget(window);
     }
 
     /// Judges a batch that would be pushed through `lane`. Returns it when it's to be pushed; else

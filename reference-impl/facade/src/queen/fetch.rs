@@ -364,9 +364,11 @@ fn parse(answer: &Bytes, echo: Echo) -> Result<Fetched, Error> {
     Ok(fetched)
 }
 
+mod names;
 mod offsets;
 mod seeds;
 
+pub use names::Named;
 pub use offsets::{OffsetsEntry, OffsetsFound};
 use seeds::AnswerSeed;
 

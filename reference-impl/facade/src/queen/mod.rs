@@ -37,7 +37,7 @@ pub use credential::{Credential, Scope};
 pub use error::{Class, Effect, Error, MAX_ERROR_TEXT_CHARS, Refusal, scrub};
 pub use fetch::{
     BOUNDS_PROBE, FetchEntry, Fetched, Lane, LaneStatus, MAX_ENTRY_BYTES, MAX_FETCH_ENTRIES,
-    MAX_FETCH_WAIT, OffsetsEntry, OffsetsFound, Record,
+    MAX_FETCH_WAIT, Named, OffsetsEntry, OffsetsFound, Record,
 };
 pub use identity::Health;
 pub use push::{Fragment, FragmentWriter, MAX_PUSH_BYTES, MAX_PUSH_ITEMS, Pushed};

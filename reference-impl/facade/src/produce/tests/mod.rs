@@ -4,6 +4,7 @@ mod batches;
 mod exactly_once;
 mod gathering;
 mod handler;
+mod leaders;
 mod refusals;
 
 use std::sync::Arc;
@@ -40,12 +41,17 @@ impl World {
 
     /// A fresh process in front of the same Queen.
     fn over(queen: ScriptedQueen) -> Self {
+        Self::node(queen, false)
+    }
+
+    /// One node of several in front of the same Queen.
+    fn node(queen: ScriptedQueen, clustered: bool) -> Self {
         let host = test_host();
         let registry = host::metrics::Registry::default();
         let client = queen.client(&host);
         let (stop, shutdown) = host::shutdown::shutdown();
         let index = Arc::new(TimeIndex::new());
-        let produce = Produce::new(&host, client, index, shutdown, &registry);
+        let produce = Produce::new(&host, (client, clustered), index, shutdown, &registry);
         Self {
             queen,
             host,
