@@ -17,7 +17,7 @@ pub use coordinator::cluster::NodeId;
 
 use crate::catalogue::Catalogue;
 use crate::cluster::{Broker, Cluster, View};
-use crate::config::{Config, HostPort};
+use crate::config::{Config, HostPort, TransactionStage};
 use crate::fetch::Fetching;
 use crate::floors::Floors;
 use crate::groups::{self, GroupName, Groups};
@@ -119,7 +119,10 @@ impl Node {
                 queen.clone(),
                 credential,
                 node,
-                &parts.config.cluster,
+                (
+                    &parts.config.cluster,
+                    parts.config.transactions.stage == TransactionStage::Queen,
+                ),
                 &parts.advertised,
                 &parts.metrics.registry,
             )
@@ -142,7 +145,7 @@ impl Node {
             cluster.clone(),
         );
         let coordinates: (i32, Arc<dyn Ownership>) = match &cluster {
-            Some(cluster) => (cluster.id().0, Arc::new(InCluster)),
+            Some(cluster) => (cluster.id().0, Arc::new(InCluster(cluster.clone()))),
             None => (NodeId::SINGLE.0, Arc::new(Alone)),
         };
         let transactions = Transactions::new(

@@ -11,7 +11,10 @@ use host::Secret;
 use super::family::Family;
 use super::members::{Group, Habits};
 use super::orders::Orders;
-use super::{Scenario, Setting, failover, rebalance};
+use super::transaction::eos::Loop;
+use super::transaction::ledger::Ledger;
+use super::{Scenario, Setting, failover, rebalance, transaction};
+use crate::client::profile;
 use crate::schedule::{Kind, Link, Rules, Server};
 use crate::trace::Node;
 
@@ -68,6 +71,38 @@ const NODES_DIE: &[(u32, Kind)] = &[
     (1, Kind::WallJump),
 ];
 
+/// What moves coordinators of transactions in every phase, and loses their answers.
+const COORDINATORS_MOVE: Rules = Rules {
+    kinds: &[
+        (2, Kind::Crash),
+        (5, Kind::Bounce),
+        (4, Kind::Restart),
+        (2, Kind::Hold),
+        (2, Kind::Release),
+        (2, Kind::Cut),
+        (1, Kind::WallJump),
+        (6, Kind::EndOfTransaction),
+    ],
+    apis: &["EndTxn", "Produce", "TxnOffsetCommit"],
+    ..RULES
+};
+
+const LEDGER: Ledger = Ledger {
+    partitions: PARTITIONS,
+    doors: &NODES,
+    ..Ledger::USUAL
+};
+
+const LEDGER_2: Ledger = Ledger {
+    profiles: &[&profile::TRANSACTIONS_2],
+    ..LEDGER
+};
+
+const LOOP: Loop = Loop {
+    doors: &NODES,
+    ..Loop::USUAL
+};
+
 /// The number of a node, from where clients reach it.
 fn number(host: &str) -> i32 {
     let at = NODES.iter().position(|node| node.name() == host);
@@ -104,8 +139,49 @@ const CLUSTER: Scenario = Scenario {
     strangers: None,
 };
 
+/// A scenario of transactions. What is open waits in Queen, where every node finds it.
+const TRANSACTIONS: Scenario = Scenario {
+    family: Family::Transaction,
+    rules: COORDINATORS_MOVE,
+    setting: Setting {
+        variables: &[
+            ("QUEEN_KAFKA_GROUP_JOIN_DELAY_MS", "300"),
+            ("QUEEN_KAFKA_TXN_STAGE", "queen"),
+        ],
+        ..CLUSTER.setting
+    },
+    play: |stage| LEDGER.play(stage).boxed(),
+    ..CLUSTER
+};
+
 /// All of them.
 pub const ALL: &[Scenario] = &[
+    Scenario {
+        name: "transactions-in-a-cluster",
+        about: "what a transaction wrote through several nodes is there as a whole or not at all, once and in order, whichever node ends it",
+        ..TRANSACTIONS
+    },
+    Scenario {
+        name: "transactions-of-version-2-in-a-cluster",
+        about: "the same where the coordinator hears of a transaction at its end only (KIP-890)",
+        play: |stage| LEDGER_2.play(stage).boxed(),
+        ..TRANSACTIONS
+    },
+    Scenario {
+        name: "loop-in-a-cluster-that-restarts",
+        about: "a loop that reads, transforms and writes makes one record of each while its nodes stop and start in turn",
+        rules: Rules {
+            kinds: &[
+                (4, Kind::Restart),
+                (1, Kind::EndOfTransaction),
+                (1, Kind::Latency),
+            ],
+            ..COORDINATORS_MOVE
+        },
+        play: |stage| LOOP.play(stage).boxed(),
+        patience: transaction::LOOP_PATIENCE,
+        ..TRANSACTIONS
+    },
     Scenario {
         name: "leaders-move-in-a-cluster",
         about: "what producers were told is stored is there, whichever node led",

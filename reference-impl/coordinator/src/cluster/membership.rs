@@ -37,6 +37,8 @@ pub struct Row {
     pub port: u16,
     /// Which life of it wrote the row.
     pub incarnation: Arc<str>,
+    /// Whether it serves transactions over several nodes; other implementations don't.
+    pub serves_transactions: bool,
 }
 
 /// How the own row is written.

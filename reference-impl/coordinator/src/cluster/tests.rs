@@ -83,6 +83,7 @@ impl Node {
                 host: "h".into(),
                 port: 9092,
                 incarnation: Arc::clone(&incarnation),
+                serves_transactions: true,
             },
             membership: Membership::new(NodeId(id), incarnation, SETTINGS, now),
             dead: false,

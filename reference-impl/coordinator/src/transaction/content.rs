@@ -32,6 +32,18 @@ pub struct Admission {
     bytes: usize,
 }
 
+impl Admission {
+    /// A batch of `size` records and bytes for transaction `number`, staged for another process
+    /// that reads it when the transaction ends. Counted nowhere, so settled nowhere.
+    pub const fn elsewhere(number: u64, size: (usize, usize)) -> Self {
+        Self {
+            number,
+            records: size.0,
+            bytes: size.1,
+        }
+    }
+}
+
 /// The open transaction.
 #[derive(Clone, Debug)]
 pub struct Content {

@@ -210,6 +210,25 @@ impl<V: Copy + Eq> Transaction<V> {
         }
     }
 
+    /// As [`Transaction::loaded`], over what was known, where other processes stage and write too.
+    /// Does nothing while a write is on its way: its outcome says more.
+    pub fn reloaded(
+        &mut self,
+        now: Monotonic,
+        row: Option<(V, Marker)>,
+        recovered: Option<Recovered>,
+    ) {
+        if self.writing().is_none() {
+            self.state = State::Unloaded;
+            self.loaded(now, row, recovered);
+        }
+    }
+
+    /// The version of the marker that is known; `None` when there is none.
+    pub const fn version(&self) -> Option<V> {
+        self.version
+    }
+
     /// Forgets everything that the marker says, unless something is open or on its way.
     pub fn forget(&mut self) {
         if matches!(self.state, State::Idle(_)) {

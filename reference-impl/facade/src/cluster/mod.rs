@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use coordinator::cluster::NodeId;
 use coordinator::cluster::rendezvous::{self, Item};
+use coordinator::cluster::{Answer, Call, Write};
 use coordinator::cluster::{DuplicateNode, Membership, Settings, Standing};
 use host::metrics::{Counter, Gauge, Registry};
 use host::{Clock, Host};
@@ -50,6 +51,8 @@ struct Inner {
     queen: Arc<Client>,
     credential: Credential,
     since_ms: i64,
+    /// Whether this node serves transactions beside others.
+    serves_transactions: bool,
     membership: Mutex<Membership>,
     /// Counts the changes of who is live, or of how this node stands.
     changes: watch::Sender<u64>,
@@ -71,7 +74,7 @@ impl Cluster {
         queen: Arc<Client>,
         credential: Credential,
         config: &ClusterConfig,
-        name: &str,
+        (name, serves_transactions): (&str, bool),
         advertised: &HostPort,
         registry: &Registry,
     ) -> Self {
@@ -97,6 +100,7 @@ impl Cluster {
             queen,
             credential,
             since_ms: host.clock.wall().epoch_ms(),
+            serves_transactions,
             membership: Mutex::new(membership),
             changes: watch::Sender::new(0),
             metrics: Metrics::new(registry),
@@ -128,6 +132,29 @@ impl Cluster {
     /// The ids of the live nodes in the newest view of the registry.
     pub fn live(&self) -> Vec<NodeId> {
         self.0.membership().nodes().keys().copied().collect()
+    }
+
+    /// Whether all live nodes serve transactions over several of them.
+    pub fn serves_transactions(&self) -> bool {
+        let membership = self.0.membership();
+        let mut others = membership.nodes().iter();
+        let me = self.0.me.id;
+        self.0.serves_transactions && others.all(|(id, row)| *id == me || row.serves_transactions)
+    }
+
+    /// Whether this node owns `item` by what the registry says now, not by its last view: nobody
+    /// who joined since can have acted as the owner before the call.
+    pub async fn confirms(&self, item: Item<'_>) -> bool {
+        if self.ownership(item) != Ownership::Ours {
+            return false;
+        }
+        let answer = registry::call(&self.0, Call::Heartbeat(Write::No)).await;
+        let Answer::Heartbeat(_, rows) = answer else {
+            return false;
+        };
+        let mine = rows.get(&self.0.me.id);
+        mine.is_some_and(|row| row.incarnation == self.0.incarnation)
+            && rendezvous::owner(item, rows.keys().copied()) == Some(self.0.me.id)
     }
 
     /// Who owns `item`, for a request that must meet its owner.

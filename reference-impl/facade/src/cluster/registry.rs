@@ -30,6 +30,9 @@ struct Stored {
     since: i64,
     #[serde(default)]
     version: String,
+    /// Ours: it serves transactions over several nodes.
+    #[serde(default)]
+    transactions: bool,
 }
 
 /// How an incarnation is compared.
@@ -86,6 +89,7 @@ async fn made(cluster: &Inner, call: Call) -> Result<Answer, Error> {
             incarnation: Value::String(cluster.incarnation.to_string()),
             since: cluster.since_ms,
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            transactions: cluster.serves_transactions,
         };
         let expiry = Expiry::After(cluster.settings.ttl);
         batch
@@ -128,6 +132,7 @@ fn read(prefix: &str, key: &str, stored: Stored) -> Option<(NodeId, Row)> {
             host: stored.host.into(),
             port: stored.port,
             incarnation: life(&stored.incarnation),
+            serves_transactions: stored.transactions,
         };
         (NodeId(id), row)
     })

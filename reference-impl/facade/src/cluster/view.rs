@@ -117,6 +117,7 @@ mod tests {
             host: host.into(),
             port: 1,
             incarnation: "x".into(),
+            serves_transactions: true,
         }
     }
 

@@ -247,6 +247,8 @@ impl Reader<'_> {
         TransactionConfig {
             stage: match stage {
                 Some(text) if text.eq_ignore_ascii_case("queen") => TransactionStage::Queen,
+                // Several nodes can only share what waits in Queen.
+                None if self.text(&var::NODE_ID).is_some() => TransactionStage::Queen,
                 _ => TransactionStage::Memory,
             },
             max_bytes: self.size(&var::TXN_MAX_BYTES),

@@ -203,7 +203,7 @@ variables! {
     REAUTH_MS = "QUEEN_KAFKA_REAUTH_MS", Some("0"), integer(0, 604_800_000), Security, Served,
         "How long an authentication lasts when the token does not say (the `exp` of a JWT); 0 is for ever. Clients authenticate again before (KIP-368); the connection of one that does not closes.";
     TXN_STAGE = "QUEEN_KAFKA_TXN_STAGE", None, Kind::Word(&["memory", "queen"]), Transactions, Served,
-        "Where the records of an open transaction wait: in this process (`memory`, the default: 200 partitions and 62 offsets in one, lost with the process), or in a hidden queue (`queen`: 10,000 of each, and another process can finish it).";
+        "Where the records of an open transaction wait: in this process (`memory`, the default: 200 partitions and 62 offsets in one, lost with the process), or in a hidden queue (`queen`, the default in cluster mode, where `memory` refuses transactions: 10,000 of each, and another process can finish it).";
     TXN_MAX_BYTES = "QUEEN_KAFKA_TXN_MAX_BYTES", Some("8388608"), integer(64 << 10, 64 << 20), Transactions, Served,
         "Staged record bytes one transaction may hold. Not above the process budget.";
     TXN_MAX_RECORDS = "QUEEN_KAFKA_TXN_MAX_RECORDS", Some("50000"), integer(1, 5_000_000), Transactions, Served,

@@ -47,14 +47,20 @@ pub async fn handle(cx: &Context, request: FindCoordinatorRequest) -> FindCoordi
     response
 }
 
+fn serves_transactions(node: &Node) -> bool {
+    node.cluster
+        .as_ref()
+        .is_none_or(|cluster| cluster.serves_transactions())
+}
+
 fn coordinator(node: &Node, scope: &Scope, key_type: i8, key: StrBytes) -> Coordinator {
     let refusal = match key_type {
         GROUP => GroupName::new(scope, &key)
             .err()
             .map(|error| (ErrorCode::InvalidGroupId, error.to_string())),
-        TRANSACTION if node.cluster.is_some() => Some((
+        TRANSACTION if !serves_transactions(node) => Some((
             ErrorCode::TransactionalIdAuthorizationFailed,
-            "Transactions are not served in cluster mode".to_owned(),
+            "A node of the cluster does not serve transactions".to_owned(),
         )),
         TRANSACTION => key.is_empty().then(|| {
             (
@@ -67,7 +73,10 @@ fn coordinator(node: &Node, scope: &Scope, key_type: i8, key: StrBytes) -> Coord
             format!("No coordinators of key type {key_type}"),
         )),
     };
-    let owner = node.view().owner(Item::Group(&key));
+    let owner = match key_type {
+        TRANSACTION => node.view().owner(Item::Transaction(&key)),
+        _ => node.view().owner(Item::Group(&key)),
+    };
     let found = Coordinator::default().with_key(key);
     match refusal {
         Some((code, message)) => found

@@ -61,17 +61,19 @@ struct Unstable(BTreeMap<Arc<str>, BTreeSet<i32>>);
 impl Unstable {
     /// Asked for before the offsets are read, so that a commit between the two is seen by one of
     /// them.
-    fn of(cx: &Context, group: &GroupId, require_stable: bool) -> Self {
+    async fn of(cx: &Context, group: &GroupId, require_stable: bool) -> Result<Self, ErrorCode> {
         let name = GroupName::new(&cx.session.scope, group);
         let (true, Ok(name)) = (require_stable, name) else {
-            return Self::default();
+            return Ok(Self::default());
         };
         let transactions = &cx.node.transactions;
         let mut unstable = Self::default();
-        for (topic, index) in transactions.pending_offsets(&offsets_tenant(cx), &name.id) {
+        let tenant = offsets_tenant(cx);
+        let pending = transactions.pending_offsets(&tenant, &name.id).await;
+        for (topic, index) in pending.map_err(|failure| failure.group_code())? {
             unstable.0.entry(topic).or_default().insert(index);
         }
-        unstable
+        Ok(unstable)
     }
 
     fn holds(&self, topic: &TopicName, partition: i32) -> bool {
@@ -112,9 +114,17 @@ pub async fn handle(cx: &Context, request: OffsetFetchRequest) -> OffsetFetchRes
         topics.into_iter().map(topic).collect()
     });
     let response = OffsetFetchResponse::default();
-    let unstable = Unstable::of(cx, &request.group_id, request.require_stable);
-    match fetch(cx, &request.group_id, &asked).await {
-        Ok(found) => response.with_topics(single_topics(found, ErrorCode::None, &unstable)),
+    let unstable = Unstable::of(cx, &request.group_id, request.require_stable).await;
+    let found = match unstable {
+        Ok(unstable) => fetch(cx, &request.group_id, &asked)
+            .await
+            .map(|found| (found, unstable)),
+        Err(code) => Err(code),
+    };
+    match found {
+        Ok((found, unstable)) => {
+            response.with_topics(single_topics(found, ErrorCode::None, &unstable))
+        }
         Err(code) if cx.version >= GROUP_ERROR => response.with_error_code(code.code()),
         Err(code) => {
             response.with_topics(single_topics(nothing(asked), code, &Unstable::default()))
@@ -128,8 +138,11 @@ async fn of_group(
     require_stable: bool,
 ) -> OffsetFetchResponseGroup {
     let group_id = group.group_id.clone();
-    let unstable = Unstable::of(cx, &group_id, require_stable);
-    let response = match group_topics(cx, group, &unstable).await {
+    let topics = match Unstable::of(cx, &group_id, require_stable).await {
+        Ok(unstable) => group_topics(cx, group, &unstable).await,
+        Err(code) => Err(code),
+    };
+    let response = match topics {
         Ok(topics) => OffsetFetchResponseGroup::default().with_topics(topics),
         Err(code) => OffsetFetchResponseGroup::default().with_error_code(code.code()),
     };

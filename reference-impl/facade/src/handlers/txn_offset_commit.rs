@@ -15,6 +15,7 @@
 use std::sync::Arc;
 
 use coordinator::classic::{GenerationId, InstanceId, MemberId, MemberRef};
+use coordinator::cluster::rendezvous::Item;
 use coordinator::transaction::{Partition, StagedOffset};
 use kafka_protocol::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
@@ -26,7 +27,7 @@ use kafka_protocol::messages::{TxnOffsetCommitRequest, TxnOffsetCommitResponse};
 use kafka_wire::ErrorCode;
 
 use crate::context::Context;
-use crate::groups::GroupName;
+use crate::groups::{GroupName, owned};
 use crate::handlers::group_topics::{TopicRef, offsets_tenant, resolve_up_to};
 use crate::handlers::transactional;
 use crate::offsets::{MAX_METADATA_BYTES, OffsetKey};
@@ -40,8 +41,10 @@ const TRANSACTIONS_2: i16 = 5;
 
 /// Answers a TxnOffsetCommit request.
 pub async fn handle(cx: &Context, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse {
-    let Ok(group) = GroupName::new(&cx.session.scope, &request.group_id) else {
-        return respond(request.topics, |_, _| ErrorCode::InvalidGroupId);
+    let cluster = cx.node.cluster.as_ref();
+    let group = match owned(cluster, &cx.session.scope, &request.group_id) {
+        Ok(group) => group,
+        Err(refused) => return respond(request.topics, |_, _| refused.error_code()),
     };
     if request.transactional_id.is_empty() {
         return respond(request.topics, |_, _| ErrorCode::InvalidRequest);
@@ -118,7 +121,12 @@ async fn stage(
         .await
         .map_err(code)?;
     // Whoever took the partitions over meanwhile may have read their offsets before these were
-    // pending: the client hears so, and aborts.
+    // pending: the client hears so, and aborts. At another node too, should the group have moved.
+    if let Some(cluster) = &cx.node.cluster
+        && !cluster.confirms(Item::Group(&group.id)).await
+    {
+        return Err(ErrorCode::NotCoordinator);
+    }
     groups.may_commit_in_transaction(group, member).await
 }
 

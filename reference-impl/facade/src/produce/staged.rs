@@ -94,7 +94,7 @@ impl Admission<'_> {
         let unit = Unit {
             lane,
             fragment,
-            sequenced: Some(sequenced),
+            sequenced: (!staging.orders_later()).then_some(sequenced),
             replay: Replay::Recognised,
             deadline: self.deadline(),
             appended: None,

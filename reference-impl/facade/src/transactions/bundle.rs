@@ -6,7 +6,7 @@ use std::sync::Arc;
 use coordinator::transaction::{Content, OffsetPlace, StagedOffset, Write};
 
 use super::entry::Entry;
-use super::{Failure, Inner};
+use super::{Failure, Inner, pending};
 use crate::offsets::{IndexRow, OffsetKey, OffsetRow, Tenant, Unfolded, index_key};
 use crate::queen::kv::{Batch, OnLoss, Version};
 use crate::queen::{Credential, Error, Fragment, MAX_RIDER_OPERATIONS};
@@ -59,6 +59,14 @@ impl Inner {
         let at = stage_end.unwrap_or_default();
         self.add_marker(&mut riders, entry, write, at, OnLoss::RollBack)?;
         let unfolded = self.add_offsets(&mut riders, write, &content)?;
+        if self.ownership.is_shared() {
+            for group in &groups {
+                // What finds no room is seen to be over by its number.
+                if riders.len() < MAX_RIDER_OPERATIONS {
+                    pending::add_settled(&mut riders, group, &entry.key.id)?;
+                }
+            }
+        }
         Ok(Bundled {
             fragments,
             riders,

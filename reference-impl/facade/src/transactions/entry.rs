@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use coordinator::transaction::{Durability, Limits, Transaction};
+use coordinator::transaction::{Durability, Limits, Recovered, Transaction};
 use host::Monotonic;
 use tokio::sync::watch;
 
+use super::marker::StoredMarker;
 use crate::offsets::Tenant;
 use crate::queen::kv::Version;
 use crate::queen::{Credential, Fragment, Scope};
@@ -40,6 +41,26 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Takes what is stored for what is: the marker, and what the stage holds beyond it. Not while a
+    /// write is on its way.
+    pub(super) fn load(
+        &mut self,
+        now: Monotonic,
+        stored: Option<StoredMarker>,
+        recovered: Option<(i64, Recovered)>,
+    ) {
+        if self.core.writing().is_some() {
+            return;
+        }
+        let from = stored.as_ref().and_then(|stored| stored.stage);
+        self.stage_from = from.unwrap_or(0);
+        let end = recovered.as_ref().map(|(end, _)| *end);
+        self.stage_end = end.unwrap_or(self.stage_from);
+        let row = stored.map(|stored| (stored.version, stored.marker));
+        let open = recovered.map(|(_, open)| open);
+        self.core.reloaded(now, row, open);
+    }
+
     /// Rows of the open transaction are in the lane, the first at `first`.
     pub(super) fn staged_at(&mut self, first: i64, rows: i64) {
         let end = first.saturating_add(rows);

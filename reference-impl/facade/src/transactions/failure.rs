@@ -19,8 +19,11 @@ pub enum Failure {
     /// Another node coordinates the id.
     #[error("another node coordinates the transactional id")]
     NotCoordinator,
-    /// Transactions are not served in cluster mode yet.
-    #[error("transactions are not served in cluster mode")]
+    /// This node cannot say who coordinates the id.
+    #[error("this node cannot say who coordinates the transactional id")]
+    NoCoordinator,
+    /// Not all nodes of the cluster serve transactions.
+    #[error("a node of the cluster does not serve transactions")]
     Unserved,
     /// The id is longer than Queen keeps.
     #[error("the transactional id is too long")]
@@ -56,11 +59,20 @@ impl Failure {
             // Fatal, so that a client stops instead of trying for ever.
             Self::Unserved => ErrorCode::TransactionalIdAuthorizationFailed,
             Self::IdTooLong => ErrorCode::InvalidRequest,
-            Self::Pending | Self::NoRoom | Self::StageIncomplete => {
+            Self::Pending | Self::NoRoom | Self::StageIncomplete | Self::NoCoordinator => {
                 ErrorCode::CoordinatorNotAvailable
             }
             Self::StageFull => ErrorCode::RequestTimedOut,
             Self::Unreadable(_) => ErrorCode::UnknownServerError,
+        }
+    }
+
+    /// The code of an OffsetFetch: what waits in transactions can't be read.
+    pub fn group_code(&self) -> ErrorCode {
+        const VERSION: i16 = 0;
+        match self {
+            Self::Queen(error) => upstream_errors::answer(Api::Group, VERSION, error).code,
+            _ => ErrorCode::CoordinatorLoadInProgress,
         }
     }
 

@@ -3,10 +3,13 @@
 //! (docs/decisions/transaction-stage.md).
 //!
 //! [`write`] carries a change of the marker out until its outcome is known; [`bundle`] puts a
-//! commit together; [`pending`] tells which offsets wait; [`stage`] is the hidden queue; [`sweep`] ends what is past its time. Knows no
-//! Kafka request; the handlers do.
+//! commit together; [`pending`] tells which offsets wait; [`stage`] is the hidden queue; [`sweep`]
+//! ends what is past its time. In a cluster [`elsewhere`] stages for the coordinator of another
+//! node, and nothing remembered is trusted (docs/decisions/cluster-transactions.md). Knows no Kafka
+//! request; the handlers do.
 
 mod bundle;
+mod elsewhere;
 mod entry;
 mod failure;
 mod list;
@@ -89,6 +92,15 @@ struct Inner {
     sweeping: AtomicBool,
     stage: stage::Queue,
     metrics: Metrics,
+}
+
+/// What a request needs to know of an id as it is now, where other nodes write too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Depth {
+    /// Who may write.
+    Marker,
+    /// Everything staged.
+    Stage,
 }
 
 /// A producer id that nobody has.
@@ -264,7 +276,9 @@ impl Transactions {
             return Ok(());
         }
         let entry = self.begin(tenant, entry, producer).await?;
-        if let Some(rows) = stage::Rows::offsets(inner, &entry, producer, group, &[]) {
+        let number = entry.lock().core.number() + 1;
+        let of = (producer, number);
+        if let Some(rows) = stage::Rows::offsets(inner, &entry, of, group, &[]) {
             inner.put(&entry, tenant, rows).await?;
         }
         let now = inner.now();
@@ -286,14 +300,21 @@ impl Transactions {
         offsets: Vec<(Partition, StagedOffset)>,
         implicit: bool,
     ) -> Result<(), Failure> {
-        let entry = self.inner.entry(tenant, id).await?;
         let inner = &self.inner;
-        inner.with(&entry, |state| {
+        if inner.ownership.is_shared() {
+            return inner
+                .stage_offsets_elsewhere(tenant, id, producer, group, &offsets)
+                .await;
+        }
+        let entry = inner.entry(tenant, id).await?;
+        let number = inner.with(&entry, |state| {
             let core = &state.core;
             core.may_stage_offsets(producer, group, &offsets, implicit)?;
-            inner.may_open(state)
+            inner.may_open(state)?;
+            Ok::<_, Failure>(state.core.number() + 1)
         })?;
-        if let Some(rows) = stage::Rows::offsets(inner, &entry, producer, group, &offsets) {
+        let of = (producer, number);
+        if let Some(rows) = stage::Rows::offsets(inner, &entry, of, group, &offsets) {
             inner.put(&entry, tenant, rows).await?;
         }
         let now = inner.now();
@@ -319,8 +340,10 @@ impl Transactions {
     ) -> Result<Producer, Failure> {
         let inner = &self.inner;
         let deadline = inner.now() + PATIENCE;
+        let mut fenced = 0;
         loop {
-            let entry = inner.entry(tenant, id).await?;
+            // Other nodes may have staged parts of it: what this one remembers is not all.
+            let entry = inner.entry_read(tenant, id, Depth::Stage).await?;
             let mut settled = entry.settled.subscribe();
             let fresh = self.fresh();
             let (step, same_on_its_way) = inner.with(&entry, |state| {
@@ -334,6 +357,12 @@ impl Transactions {
                 Ok(Step::Write(write)) => {
                     return match inner.carry_out(&entry, write).await? {
                         Settled::Done(producer) => Ok(producer),
+                        // Who wrote was another node, perhaps for this very producer: the marker
+                        // says so.
+                        Settled::Fenced if inner.ownership.is_shared() && fenced < CLAIMS => {
+                            fenced += 1;
+                            continue;
+                        }
                         Settled::Fenced => Err(Refusal::ProducerFenced.into()),
                         Settled::Undone | Settled::Unknown => Err(Failure::Pending),
                     };
@@ -431,15 +460,30 @@ impl Inner {
 
     /// The entry of `id`, its marker read.
     async fn entry(self: &Arc<Self>, tenant: &Tenant, id: &str) -> Result<Arc<Entry>, Failure> {
+        self.entry_read(tenant, id, Depth::Marker).await
+    }
+
+    /// The same, read anew to `depth` where other nodes write too.
+    async fn entry_read(
+        self: &Arc<Self>,
+        tenant: &Tenant,
+        id: &str,
+        depth: Depth,
+    ) -> Result<Arc<Entry>, Failure> {
         match self.ownership.standing(id) {
             Standing::Ours => {}
             Standing::Theirs => return Err(Failure::NotCoordinator),
+            Standing::Unknown => return Err(Failure::NoCoordinator),
             Standing::Unserved => return Err(Failure::Unserved),
         }
         let Some(row) = marker::marker_key(id) else {
             return Err(Failure::IdTooLong);
         };
         let entry = self.find(tenant, id)?;
+        if self.ownership.is_shared() {
+            self.refresh(&entry, tenant, &row, depth).await?;
+            return Ok(entry);
+        }
         let now = self.now();
         let loaded = |state: &mut State| {
             state.used = now;
@@ -457,14 +501,7 @@ impl Inner {
                 None => None,
             };
             let now = self.now();
-            self.with(&entry, |state| {
-                let from = stored.as_ref().and_then(|stored| stored.stage);
-                state.stage_from = from.unwrap_or(0);
-                let end = recovered.as_ref().map(|(end, _)| *end);
-                state.stage_end = end.unwrap_or(state.stage_from);
-                let row = stored.map(|stored| (stored.version, stored.marker));
-                state.core.loaded(now, row, recovered.map(|(_, open)| open));
-            });
+            self.with(&entry, |state| state.load(now, stored, recovered));
         }
         drop(reading);
         Ok(entry)

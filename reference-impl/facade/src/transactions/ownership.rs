@@ -1,17 +1,21 @@
-//! Which transactional ids this node coordinates: the seam for several nodes.
-//!
-//! A cluster serves no transactions: a view that is fresh names the owner of an id, and what clients
-//! send to other nodes still has no home (docs/decisions/cluster-transactions.md).
+//! Which transactional ids this node coordinates: the seam for several nodes
+//! (docs/decisions/cluster-transactions.md).
 
 use std::fmt::Debug;
+
+use coordinator::cluster::rendezvous::Item;
+
+use crate::cluster::{self, Cluster};
 
 /// Whether this node coordinates an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// It does.
     Ours,
-    /// Another node does, or nobody can say now.
+    /// Another node does.
     Theirs,
+    /// This node cannot say now.
+    Unknown,
     /// Nobody does: transactions are not served.
     Unserved,
 }
@@ -20,6 +24,10 @@ pub enum Standing {
 pub trait Ownership: Debug + Send + Sync + 'static {
     /// Who coordinates `transactional_id` now.
     fn standing(&self, transactional_id: &str) -> Standing;
+
+    /// Whether other nodes stage, and write markers, beside this one: what is remembered of an id
+    /// may be old then.
+    fn is_shared(&self) -> bool;
 }
 
 /// The only node.
@@ -30,14 +38,29 @@ impl Ownership for Alone {
     fn standing(&self, _transactional_id: &str) -> Standing {
         Standing::Ours
     }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
 }
 
 /// One of several nodes.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct InCluster;
+#[derive(Clone, Debug)]
+pub struct InCluster(pub Cluster);
 
 impl Ownership for InCluster {
-    fn standing(&self, _transactional_id: &str) -> Standing {
-        Standing::Unserved
+    fn standing(&self, transactional_id: &str) -> Standing {
+        if !self.0.serves_transactions() {
+            return Standing::Unserved;
+        }
+        match self.0.ownership(Item::Transaction(transactional_id)) {
+            cluster::Ownership::Ours => Standing::Ours,
+            cluster::Ownership::Theirs => Standing::Theirs,
+            cluster::Ownership::Unknown => Standing::Unknown,
+        }
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 }

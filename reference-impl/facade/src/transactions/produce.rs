@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use coordinator::transaction::{Admission, Partition, Producer};
+use coordinator::transaction::{Admission, Marker, Partition, Producer, Refusal};
 
 use super::entry::{Entry, Held};
 use super::stage::{Rows, StagedBatch};
-use super::{Failure, Inner, Transactions};
+use super::{Failure, Inner, Transactions, elsewhere};
 use crate::offsets::Tenant;
 use crate::queen::Fragment;
 
@@ -17,6 +17,8 @@ pub struct Staging {
     inner: Arc<Inner>,
     entry: Arc<Entry>,
     implicit: bool,
+    /// In a cluster: what the marker says now.
+    marker: Option<Marker>,
 }
 
 impl Transactions {
@@ -31,10 +33,18 @@ impl Transactions {
         id: &str,
         implicit: bool,
     ) -> Result<Staging, Failure> {
+        let inner = &self.inner;
+        let (entry, marker) = if inner.ownership.is_shared() {
+            let marker = inner.marker_now(tenant, id).await?;
+            (inner.find(tenant, id)?, Some(marker))
+        } else {
+            (inner.entry(tenant, id).await?, None)
+        };
         Ok(Staging {
-            inner: Arc::clone(&self.inner),
-            entry: self.inner.entry(tenant, id).await?,
+            inner: Arc::clone(inner),
+            entry,
             implicit,
+            marker,
         })
     }
 }
@@ -52,6 +62,14 @@ impl Staging {
         size: (usize, usize),
     ) -> Result<Admission, Failure> {
         let inner = &self.inner;
+        if let Some(marker) = &self.marker {
+            elsewhere::verify(marker, producer)?;
+            let limits = inner.limits();
+            if size.0 > limits.records || size.1 > limits.bytes {
+                return Err(Refusal::MessageTooLarge.into());
+            }
+            return Ok(Admission::elsewhere(marker.number + 1, size));
+        }
         let now = inner.now();
         inner.with(&self.entry, |state| {
             if self.implicit {
@@ -85,6 +103,9 @@ impl Staging {
 
     /// The batch wasn't staged.
     pub fn withdraw(&self, admission: Admission) {
+        if self.marker.is_some() {
+            return;
+        }
         self.inner.with(&self.entry, |state| {
             state.core.settle_batch(admission, false);
         });
@@ -95,6 +116,9 @@ impl Staging {
     pub fn stored(&self, admission: Admission, offset: i64, rows: i64) -> bool {
         self.inner.with(&self.entry, |state| {
             state.staged_at(offset, rows);
+            if self.marker.is_some() {
+                return true;
+            }
             state.core.settle_batch(admission, true)
         })
     }
@@ -102,6 +126,12 @@ impl Staging {
     /// The rows of a batch for the hidden queue; `None` when batches wait in memory.
     pub fn rows(&self, admission: Admission, batch: &StagedBatch<'_>) -> Option<Rows> {
         Rows::batch(&self.inner, &self.entry, admission, batch)
+    }
+
+    /// Whether batches may come in any order: in a cluster those of a partition come through
+    /// several nodes, and are put in order when the transaction is committed.
+    pub fn orders_later(&self) -> bool {
+        self.marker.is_some()
     }
 
     /// Makes the hidden queue, if this process hasn't yet.

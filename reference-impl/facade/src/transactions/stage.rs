@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use coordinator::producer::Sequence;
-use coordinator::transaction::{Admission, Partition, Producer, Recovered, StagedOffset, Write};
+use coordinator::transaction::{
+    Admission, Partition, Producer, Recovered, Refusal, StagedOffset, Write,
+};
 use kafka_wire::records::Budget;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -156,12 +158,11 @@ impl Rows {
     pub(super) fn offsets(
         inner: &Inner,
         entry: &Entry,
-        producer: Producer,
+        (producer, number): (Producer, u64),
         group: &Arc<str>,
         offsets: &[(Partition, StagedOffset)],
     ) -> Option<Self> {
         let mut writer = inner.rows(entry)?;
-        let number = entry.lock().core.number() + 1;
         let head = Head {
             group: Some(group.to_string()),
             ..inner.head(Kind::Offsets, producer, number)
@@ -276,7 +277,29 @@ struct Found {
 struct FoundBatch {
     topic: String,
     partition: i32,
+    sequence: i32,
     bytes: Bytes,
+}
+
+/// Puts the batches of each partition into the order of their sequences: several nodes may have
+/// staged them.
+fn in_order(batches: Vec<FoundBatch>) -> Vec<FoundBatch> {
+    let mut first: BTreeMap<(String, i32), i32> = BTreeMap::new();
+    let mut placed: Vec<(i32, FoundBatch)> = Vec::with_capacity(batches.len());
+    for batch in batches {
+        let place = (batch.topic.clone(), batch.partition);
+        let first = *first.entry(place).or_insert(batch.sequence);
+        // From the first on, or before it: sequences have 31 bits and wrap.
+        let ahead = batch.sequence.wrapping_sub(first).wrapping_shl(1) >> 1;
+        placed.push((ahead, batch));
+    }
+    placed.sort_by(|(a, one), (b, other)| {
+        let partition = one.topic.cmp(&other.topic);
+        partition
+            .then(one.partition.cmp(&other.partition))
+            .then(a.cmp(b))
+    });
+    placed.into_iter().map(|(_, batch)| batch).collect()
 }
 
 /// Whose rows count.
@@ -358,7 +381,7 @@ impl Found {
             Ok([only]) => only.unwrap_or_default(),
             Err(parts) => parts.into_iter().flatten().flatten().collect(),
         };
-        let (topic, partition, _) = place.clone();
+        let (topic, partition, sequence) = place.clone();
         self.seen.insert(place);
         let recovered = &mut self.recovered;
         recovered
@@ -370,6 +393,7 @@ impl Found {
         self.batches.push(FoundBatch {
             topic,
             partition,
+            sequence,
             bytes,
         });
     }
@@ -584,8 +608,17 @@ impl Inner {
             return Err(Failure::StageIncomplete);
         }
         let mut budget = Budget::new(MAX_EXPANDED_BYTES, self.config.max_records);
+        let limits = self.limits();
+        if found.recovered.records > limits.records || found.recovered.bytes > limits.bytes {
+            // Each node saw its own part only.
+            return Err(Refusal::InvalidTxnState.into());
+        }
         let mut fragments = Vec::with_capacity(found.batches.len());
-        for batch in found.batches {
+        let batches = match self.ownership.is_shared() {
+            true => in_order(found.batches),
+            false => found.batches,
+        };
+        for batch in batches {
             let fragment =
                 staged::fragment(batch.bytes, &batch.topic, batch.partition, &mut budget);
             fragments.push(fragment.map_err(|error| {

@@ -180,6 +180,7 @@ impl Inner {
                 Err(Failure::Queen(error)) if !error.is_transient() => {
                     return Try::Never(Failure::Queen(error));
                 }
+                Err(refused @ Failure::Refused(_)) => return Try::Never(refused),
                 Err(failure) => return Try::NotNow(failure),
             }
         }

@@ -24,8 +24,8 @@ use tokio::time::sleep;
 
 use crate::rig::Rig;
 
-const HEARTBEAT: Duration = Duration::from_secs(2);
-const TTL: Duration = Duration::from_secs(10);
+pub const HEARTBEAT: Duration = Duration::from_secs(2);
+pub const TTL: Duration = Duration::from_secs(10);
 const A_MOMENT: Duration = Duration::from_millis(100);
 /// Of nodes 1, 2 and 3 its owner is 2; of 1 and 3 it is 3 (contract, section 9.5).
 const GROUP: &str = "orders-consumer";
@@ -57,6 +57,17 @@ async fn join(rig: &Rig) -> JoinHandle<()> {
 }
 
 async fn three() -> (Vec<Rig>, Vec<JoinHandle<()>>) {
+    three_with(|_| {}).await
+}
+
+/// Nodes 1, 2 and 3, and their lives.
+pub async fn three_with(change: impl Fn(&mut Config) + Copy) -> (Vec<Rig>, Vec<JoinHandle<()>>) {
+    let node = |id| {
+        move |config: &mut Config| {
+            node(id)(config);
+            change(config);
+        }
+    };
     let first = Rig::start_with(fake_queen::Options::default(), node(1)).await;
     let (second, third) = (first.beside_with(node(2)), first.beside_with(node(3)));
     let rigs = vec![first, second, third];

@@ -2,6 +2,7 @@
 
 mod ends;
 mod faults;
+mod nodes;
 mod offsets;
 mod rules;
 mod stored;
