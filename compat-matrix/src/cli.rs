@@ -1,5 +1,6 @@
 //! The command line. Exit codes: 0 every outcome is the expected one, 1 some are not (or the target
-//! does not run), 2 the command makes no sense.
+//! does not run), 2 the command makes no sense, 69 this machine lacks what the target runs in, so that
+//! nothing was checked.
 
 mod bench;
 mod differential;
@@ -28,6 +29,8 @@ const ALL_EXPECTED: u8 = 0;
 const UNEXPECTED: u8 = 1;
 /// The command makes no sense.
 const USAGE: u8 = 2;
+/// This machine lacks what the target runs in (`EX_UNAVAILABLE`, as `ci/oracle` has it).
+const UNAVAILABLE: u8 = 69;
 
 /// The word for checks of [`readme`](crate::readme) on the command line.
 const README: &str = "readme";
@@ -189,6 +192,9 @@ enum TargetName {
     FacadeSaslTls,
     /// A server that runs already: any Kafka.
     Bootstrap,
+    /// Apache Kafka in a container, from the image that `ci/oracle image` builds (built with
+    /// `--features compat-matrix/containers`).
+    Container,
 }
 
 impl Selection {
@@ -209,6 +215,7 @@ impl Selection {
             return match self.target {
                 None | Some(TargetName::Facade) => Ok(Kind::Facade),
                 Some(TargetName::FacadeSaslTls) => Ok(Kind::FacadeSaslTls),
+                Some(TargetName::Container) => Ok(Kind::Container),
                 Some(TargetName::Bootstrap) => {
                     Err("--target bootstrap needs --bootstrap HOST:PORT".into())
                 }
@@ -333,6 +340,8 @@ mod tests {
     #[case(&["--target", "facade"], Ok("facade"))]
     #[case(&["--bootstrap", "localhost:9092"], Ok("bootstrap"))]
     #[case(&["--target", "bootstrap", "--bootstrap", "[::1]:9092"], Ok("bootstrap"))]
+    #[case(&["--target", "container"], Ok("container"))]
+    #[case(&["--target", "container", "--bootstrap", "a:1"], Err("started here"))]
     #[case(&["--target", "bootstrap"], Err("needs --bootstrap"))]
     #[case(&["--target", "facade", "--bootstrap", "a:1"], Err("started here"))]
     #[case(&["--target", "facade-sasl-tls"], Ok("facade-sasl-tls"))]

@@ -171,6 +171,14 @@ impl Stop {
         })
     }
 
+    /// Why, in a sentence.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Fail(failure) => &failure.reason,
+            Self::Skip(why) | Self::Unable(why) => why,
+        }
+    }
+
     /// The check cannot be made here.
     pub fn skip(reason: impl Into<String>) -> Self {
         Self::Skip(reason.into())

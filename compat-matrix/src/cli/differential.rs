@@ -8,14 +8,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 
-use super::run::{no_target, run_id, start};
+use super::run::{ended, no_target, run_id, start};
 use super::{ALL_EXPECTED, Selection, UNEXPECTED, usage};
 use crate::cx::Cx;
 use crate::differential::compare::Divergence;
 use crate::differential::listed::{Differences, propose};
 use crate::differential::recording::{self, Told};
 use crate::differential::{Family, compare, run};
-use crate::spec::Stop;
 use crate::target::Bounds;
 
 #[derive(Debug, Args)]
@@ -75,14 +74,12 @@ async fn judged(arguments: &DifferentialArguments) -> Result<u8, String> {
         specs.retain(|spec| arguments.selection.takes(spec));
         heard.insert(family, run(&cx, &specs).await);
     }
-    // Requests that still wait hold the target: it is ended by name, or it would outlive this program.
-    if let Err(Stop::Fail(failure)) = target.shared().terminate().await {
-        return Err(failure.reason);
-    }
-    match &arguments.record {
+    let code = ended(&target, ALL_EXPECTED).await;
+    let judged = match &arguments.record {
         Some(version) => record(arguments, version, &heard),
         None => compare_all(arguments, &heard),
-    }
+    };
+    judged.map(|judged| judged.max(code))
 }
 
 type Heard = BTreeMap<Family, BTreeMap<String, Told>>;

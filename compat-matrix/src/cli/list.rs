@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::run::{no_target, select, start};
+use super::run::{ended, no_target, select, start};
 use super::{ALL_EXPECTED, Selection, usage};
 use crate::drivers::Client;
 use crate::spec::Spec;
@@ -26,7 +26,7 @@ pub(super) async fn list(selection: &Selection) -> u8 {
     let specs = select(selection, target.kind(), &clients, &advertised);
     // Who stops reading (`| head`) has read enough.
     let _ = print(&clients, &specs);
-    ALL_EXPECTED
+    ended(&target, ALL_EXPECTED).await
 }
 
 fn print(clients: &[Client], specs: &[Spec]) -> std::io::Result<()> {

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use reports::{Check, Evidence, Outcome, Run, Window};
 use tokio::time::Instant;
 
-use super::{ALL_EXPECTED, README, RunArguments, Selection, UNEXPECTED, usage};
+use super::{ALL_EXPECTED, README, RunArguments, Selection, UNAVAILABLE, UNEXPECTED, usage};
 use crate::cx::Cx;
 use crate::drivers::Client;
 use crate::expectations::{Expectations, matches};
@@ -26,7 +26,7 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
     let file = arguments
         .expectations
         .clone()
-        .unwrap_or_else(|| kind.name().into());
+        .unwrap_or_else(|| kind.expectations().into());
     let expectations = match Expectations::load(&file) {
         Ok(expectations) => expectations,
         Err(error) => return usage(&error.to_string()),
@@ -39,12 +39,7 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
         Ok(waivers) => waivers,
         Err(error) => return usage(&format!("--waivers: {error}")),
     };
-    let began = Instant::now();
-    let started_epoch_ms = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| {
-            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-        });
+    let began = Began::now();
     let bounds = Bounds {
         patience: arguments.patience,
         at_once: arguments.at_once,
@@ -55,38 +50,85 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
     };
     let clients = catalogue.ready().await;
     let specs = select(&arguments.selection, target.kind(), &clients, &advertised);
-    if specs.is_empty() {
-        return usage("no check fits --filter and --client");
-    }
-    if arguments.plan {
+    let code = if specs.is_empty() {
+        usage("no check fits --filter and --client")
+    } else if arguments.plan {
         say(&plan(&arguments, &target, &specs));
-        return ALL_EXPECTED;
-    }
-    let cx = Cx::with_prefix(
-        Arc::clone(&target),
-        run_id(started_epoch_ms),
-        &arguments.prefix,
-    );
-    let progress = Progress::new(specs.len());
-    let mut checks = runner::run(&cx, &specs, &expectations, &|check| progress.done(check)).await;
-    progress.finish();
-    if arguments.selection.is_whole() {
-        checks.extend(unused(&expectations, &specs, target.kind()));
-    }
-    remove_topics(&cx, &advertised).await;
-    if let Some(waivers) = &waivers {
-        waivers.apply(&mut checks, waivers::today());
-    }
-    checks.extend(secure::printed::check(&target, &checks));
-    let run = Run {
-        target: target.kind().name().to_owned(),
-        describes: describes(target.kind(), target.shared().bootstrap()),
-        command: std::env::args().collect::<Vec<_>>().join(" "),
-        started_epoch_ms,
-        duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
-        advertised,
+        ALL_EXPECTED
+    } else {
+        let checks = Checks {
+            specs,
+            expectations,
+            waivers,
+            advertised,
+        };
+        checks.run(&arguments, &target, &began).await
     };
-    report(&arguments, &run, &checks)
+    ended(&target, code).await
+}
+
+/// When a run began.
+struct Began {
+    at: Instant,
+    epoch_ms: i64,
+}
+
+impl Began {
+    fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        Self {
+            at: Instant::now(),
+            epoch_ms: since.map_or(0, |since| {
+                i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+            }),
+        }
+    }
+}
+
+/// What is to be run and how it is judged.
+struct Checks {
+    specs: Vec<Spec>,
+    expectations: Expectations,
+    waivers: Option<Waivers>,
+    advertised: Vec<Window>,
+}
+
+impl Checks {
+    /// Runs them, shows the table and writes the report.
+    async fn run(self, arguments: &RunArguments, target: &Arc<Target>, began: &Began) -> u8 {
+        let Self {
+            specs,
+            expectations,
+            waivers,
+            advertised,
+        } = self;
+        let cx = Cx::with_prefix(
+            Arc::clone(target),
+            run_id(began.epoch_ms),
+            &arguments.prefix,
+        );
+        let progress = Progress::new(specs.len());
+        let mut checks =
+            runner::run(&cx, &specs, &expectations, &|check| progress.done(check)).await;
+        progress.finish();
+        if arguments.selection.is_whole() {
+            checks.extend(unused(&expectations, &specs, target.kind()));
+        }
+        remove_topics(&cx, &advertised).await;
+        if let Some(waivers) = &waivers {
+            waivers.apply(&mut checks, waivers::today());
+        }
+        checks.extend(secure::printed::check(target, &checks));
+        let run = Run {
+            target: target.kind().name().to_owned(),
+            describes: describes(target.kind(), target.shared().bootstrap()),
+            command: std::env::args().collect::<Vec<_>>().join(" "),
+            started_epoch_ms: began.epoch_ms,
+            duration_ms: u64::try_from(began.at.elapsed().as_millis()).unwrap_or(u64::MAX),
+            advertised,
+        };
+        report(arguments, &run, &checks)
+    }
 }
 
 /// A failed check for each promise that no check looks after. Those of scenarios depend on the
@@ -149,10 +191,13 @@ fn plan(arguments: &RunArguments, target: &Target, specs: &[Spec]) -> String {
 /// Starts the target and asks what it advertises.
 pub(super) async fn start(kind: Kind, bounds: Bounds) -> Result<(Arc<Target>, Vec<Window>), Stop> {
     let target = Arc::new(Target::start_within(kind, bounds).await?);
-    let advertised = wire::advertised(target.shared().bootstrap())
-        .await
-        .map_err(Stop::fail)?;
-    Ok((target, advertised))
+    match wire::advertised(target.shared().bootstrap()).await {
+        Ok(advertised) => Ok((target, advertised)),
+        Err(why) => {
+            target.end().await?;
+            Err(Stop::fail(why))
+        }
+    }
 }
 
 /// The checks that the command asks for.
@@ -198,19 +243,32 @@ fn is_about(kind: &Kind, id: &str) -> bool {
     !matches(other, id)
 }
 
+/// Tells why there is no target: it does not run, or this machine lacks what it would run in.
 pub(super) fn no_target(why: &Stop) -> u8 {
-    let why = match why {
-        Stop::Fail(failure) => &failure.reason,
-        Stop::Skip(why) | Stop::Unable(why) => why,
+    let (what, code) = match why {
+        Stop::Fail(_) => ("no target", UNEXPECTED),
+        Stop::Skip(_) | Stop::Unable(_) => ("skipped, nothing was checked", UNAVAILABLE),
     };
-    eprintln!("compat-matrix: no target: {why}");
-    UNEXPECTED
+    eprintln!("compat-matrix: {what}: {}", why.reason());
+    code
+}
+
+/// Ends the target, by name: requests that still wait hold it, and it would outlive this program.
+/// `code` is the run's so far.
+pub(super) async fn ended(target: &Target, code: u8) -> u8 {
+    match target.end().await {
+        Ok(()) => code,
+        Err(why) => {
+            eprintln!("compat-matrix: the target is not ended: {}", why.reason());
+            code.max(UNEXPECTED)
+        }
+    }
 }
 
 /// Leaves somebody else's server as it was found. A server that is started here goes away whole.
 async fn remove_topics(cx: &Cx, advertised: &[Window]) {
     let topics = cx.target.take_topics();
-    if !cx.target.kind().is_ours()
+    if cx.target.kind().stays()
         && let Err(why) = probes::delete_topics(cx, advertised, &topics).await
     {
         eprintln!("compat-matrix: some topics are left behind: {why:?}");
@@ -246,6 +304,7 @@ fn describes(kind: &Kind, bootstrap: &Access) -> String {
         Kind::FacadeSaslTls => format!(
             "queen-kafka {VERSION} under TLS and SASL/PLAIN over a Queen with tokens, on {bootstrap}"
         ),
+        Kind::Container => format!("Apache Kafka in a container, on {bootstrap}"),
         Kind::Bootstrap(_) => format!("the server on {bootstrap}{}", secured(bootstrap.security())),
     }
 }

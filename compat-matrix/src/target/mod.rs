@@ -1,6 +1,8 @@
-//! What is under test: the facade, whose nodes this binary starts itself, or any address.
+//! What is under test: the facade, whose nodes this binary starts itself, any address, or an Apache
+//! Kafka in a container.
 
 mod authority;
+mod container;
 mod guard;
 mod node;
 mod queen;
@@ -11,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use host::Secret;
 
 pub use authority::{Authority, Issued};
+use container::Container;
 pub use guard::Guard;
 pub(crate) use node::free_port;
 pub use node::{Memory, Node, called_as_node};
@@ -29,6 +32,8 @@ pub enum Kind {
     FacadeSaslTls,
     /// A server that somebody else started.
     Bootstrap(Access),
+    /// Apache Kafka in a container that is started here.
+    Container,
 }
 
 impl Kind {
@@ -38,21 +43,35 @@ impl Kind {
             Self::Facade => "facade",
             Self::FacadeSaslTls => "facade-sasl-tls",
             Self::Bootstrap(_) => "bootstrap",
+            Self::Container => "container",
+        }
+    }
+
+    /// The name of the file that says what it refuses, when nobody names another.
+    pub const fn expectations(&self) -> &'static str {
+        match self {
+            Self::Container => "apache-kafka",
+            Self::Facade | Self::FacadeSaslTls | Self::Bootstrap(_) => self.name(),
         }
     }
 
     /// Whether clients have to say who they are.
     pub const fn authenticates(&self) -> bool {
         match self {
-            Self::Facade => false,
+            Self::Facade | Self::Container => false,
             Self::FacadeSaslTls => true,
             Self::Bootstrap(access) => access.security().sasl.is_some(),
         }
     }
 
-    /// Whether its nodes are started here.
+    /// Whether its nodes are processes of ours: `queen-kafka`, to be killed and configured.
     pub const fn is_ours(&self) -> bool {
-        !matches!(self, Self::Bootstrap(_))
+        matches!(self, Self::Facade | Self::FacadeSaslTls)
+    }
+
+    /// Whether it is still there after the run, with everything that checks left on it.
+    pub const fn stays(&self) -> bool {
+        matches!(self, Self::Bootstrap(_))
     }
 }
 
@@ -64,6 +83,7 @@ pub struct Target {
     /// Certificates for relays, and for nodes under TLS.
     authority: Arc<Authority>,
     guard: Option<Guard>,
+    container: Option<Container>,
     scratch: Arc<tempfile::TempDir>,
     topics: Mutex<Vec<String>>,
     bounds: Bounds,
@@ -87,7 +107,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// [`Stop::Fail`] when it does not answer.
+    /// [`Stop::Skip`] where this machine lacks what it runs in; [`Stop::Fail`] when it does not answer.
     pub async fn start(kind: Kind) -> Result<Self, Stop> {
         Self::start_within(kind, Bounds::default()).await
     }
@@ -106,19 +126,26 @@ impl Target {
         let authority = Arc::new(Authority::new(scratch.path())?);
         let guard = match &kind {
             Kind::FacadeSaslTls => Some(Guard::new(Arc::clone(&authority), scratch.path())?),
-            Kind::Facade | Kind::Bootstrap(_) => None,
+            Kind::Facade | Kind::Bootstrap(_) | Kind::Container => None,
         };
+        let mut container = None;
         let shared = match &kind {
             Kind::Facade | Kind::FacadeSaslTls => {
                 Node::launch(new_folder(&scratch)?, &[], guard.as_ref()).await?
             }
             Kind::Bootstrap(access) => Node::at(access.clone()).await?,
+            Kind::Container => {
+                let (running, node) = Container::start().await?;
+                container = Some(running);
+                node
+            }
         };
         Ok(Self {
             kind,
             shared,
             authority,
             guard,
+            container,
             scratch,
             topics: Mutex::default(),
             bounds,
@@ -137,7 +164,7 @@ impl Target {
             (Some(factor), _) => factor,
             (None, Kind::Facade) => 1,
             (None, Kind::FacadeSaslTls) => 2,
-            (None, Kind::Bootstrap(_)) => 3,
+            (None, Kind::Bootstrap(_) | Kind::Container) => 3,
         }
     }
 
@@ -162,7 +189,7 @@ impl Target {
         let own = self.guard.as_ref().map(Guard::secrets).unwrap_or_default();
         let users = match &self.kind {
             Kind::Bootstrap(access) => access.security().sasl.as_ref(),
-            Kind::Facade | Kind::FacadeSaslTls => None,
+            Kind::Facade | Kind::FacadeSaslTls | Kind::Container => None,
         };
         let users = users.map(|sasl| sasl.password.clone());
         own.into_iter().chain(users).collect()
@@ -190,6 +217,22 @@ impl Target {
             acceptor: self.authority.acceptor()?,
             ca_file: self.authority.file().to_path_buf(),
         })
+    }
+
+    /// Ends what was started for it, whoever still holds it. Dropping does the same later, or never.
+    ///
+    /// # Errors
+    ///
+    /// What does not end.
+    pub async fn end(&self) -> Result<(), Stop> {
+        if let Some(container) = &self.container {
+            return container.remove().await;
+        }
+        match self.shared.kill().await {
+            // Somebody else's is left alone.
+            Ok(()) | Err(Stop::Skip(_)) => Ok(()),
+            Err(why) => Err(why),
+        }
     }
 
     /// The node that checks share.
@@ -221,7 +264,7 @@ impl Target {
             Kind::Facade | Kind::FacadeSaslTls => {
                 Node::launch(new_folder(&self.scratch)?, settings, self.guard.as_ref()).await
             }
-            Kind::Bootstrap(_) => Err(Stop::skip(
+            Kind::Bootstrap(_) | Kind::Container => Err(Stop::skip(
                 "needs a node that can be killed or configured; this target is no node of ours",
             )),
         }

@@ -74,8 +74,13 @@ pub struct Memory {
 impl Node {
     /// Takes a running server and waits until it answers.
     pub(super) async fn at(access: Access) -> Result<Self, Stop> {
+        Self::just_started(access, ANSWERS_WITHIN).await
+    }
+
+    /// As [`Node::at`], with another patience.
+    pub(super) async fn just_started(access: Access, within: Duration) -> Result<Self, Stop> {
         let node = Self { access, own: None };
-        node.ready(ANSWERS_WITHIN).await?;
+        node.ready(within).await?;
         Ok(node)
     }
 
