@@ -78,6 +78,11 @@ pub enum Effect {
         /// For how long.
         ms: u64,
     },
+    /// The connection is cut, and the call is done all the same, this much later.
+    Late {
+        /// How much.
+        ms: u64,
+    },
     /// The call is done and its answer waits.
     DelayAfter {
         /// For how long.
@@ -226,6 +231,14 @@ impl Faults {
 impl Injected {
     fn find<T>(&self, pick: impl Fn(&Effect) -> Option<T>) -> Option<T> {
         self.effects.iter().find_map(pick)
+    }
+
+    /// How much later a call whose connection is cut is done all the same.
+    pub fn late(&self) -> Option<Duration> {
+        self.find(|effect| match effect {
+            Effect::Late { ms } => Some(Duration::from_millis(*ms)),
+            _ => None,
+        })
     }
 
     /// Answered at once.

@@ -30,6 +30,7 @@ pub mod transaction;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::request::Parts;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
 use serde::Deserialize;
@@ -98,9 +99,29 @@ pub async fn answer(node: &Arc<Node>, request: Request<Incoming>) -> Result<Repl
     if let Some(delay) = injected.delay() {
         tokio::time::sleep(delay).await;
     }
+    if let Some(delay) = injected.late() {
+        let node = Arc::clone(node);
+        tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            // Who asked is gone.
+            let _ = done(&node, &head, target, body, Injected::default()).await;
+        });
+        return Err(HangUp);
+    }
     if injected.drop_before() {
         return Err(HangUp);
     }
+    done(node, &head, target, body, injected).await
+}
+
+/// Does what a request asks.
+async fn done(
+    node: &Arc<Node>,
+    head: &Parts,
+    target: Target,
+    body: Bytes,
+    injected: Injected,
+) -> Result<Reply, HangUp> {
     if let Some((code, retry_after, body)) = injected.status() {
         return Ok(overridden(node, code, retry_after, body));
     }

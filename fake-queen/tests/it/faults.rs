@@ -87,6 +87,18 @@ async fn connections_are_cut_before_or_after_the_work() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_can_be_done_after_its_connection_was_cut() {
+    let world = World::new(unlimited()).await;
+    let late = Effect::Late { ms: 5000 };
+    world.queen.faults().add(Rule::once("push", late));
+    let answer = world.client.try_call("POST", "/api/v1/push", PUSH).await;
+    assert!(answer.is_none(), "cut at once");
+    assert_eq!(high(&world).await, 0);
+    tokio::time::sleep(std::time::Duration::from_secs(6)).await;
+    assert_eq!(high(&world).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn answers_can_be_slow() {
     let world = World::new(unlimited()).await;
     for effect in [Effect::Delay { ms: 5000 }, Effect::DelayAfter { ms: 5000 }] {
