@@ -26,6 +26,7 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 mod unfolded;
+mod versions;
 mod write;
 
 pub use commit::{Change, Commit, Receipt, Verdicts, WriteError};
@@ -150,20 +151,22 @@ impl Offsets {
     ) -> Self {
         let clock = Arc::clone(&host.clock);
         let folds = Arc::<unfolded::Folds>::default();
+        let writer = Arc::new(write::Writer::new(
+            Arc::clone(&store),
+            Arc::clone(&clock),
+            shutdown,
+            registry,
+            fencing,
+        ));
         Self {
-            writer: Arc::new(write::Writer::new(
-                Arc::clone(&store),
-                Arc::clone(&clock),
-                shutdown,
-                registry,
-                fencing,
-            )),
             reader: Arc::new(read::Reader::new(
                 Arc::clone(&store),
                 Arc::clone(&clock),
                 Arc::clone(&folds),
+                Arc::clone(&writer),
                 registry,
             )),
+            writer,
             folds,
             store,
             clock,

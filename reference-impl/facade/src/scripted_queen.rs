@@ -35,6 +35,8 @@ pub enum Fault {
     LostBefore,
     /// Applied, then the connection ends.
     LostAfter,
+    /// The connection ends, and this much later the call is applied all the same.
+    AppliedLate(Duration),
     /// Answered this much later; applied at once.
     Slow(Duration),
     /// Every item of a push gets this status and no offset.
@@ -68,6 +70,7 @@ struct World {
     max_body_bytes: Option<usize>,
     forbidden_queue: Option<String>,
     broken: Option<Fault>,
+    changing: Option<String>,
     pushes_now: usize,
     pushes_at_once: usize,
 }
@@ -157,6 +160,19 @@ impl ScriptedQueen {
         self.world().queues.entry(queue.to_owned()).or_default();
     }
 
+    /// Writes a row, as another program would.
+    pub fn store_row(&self, key: &str, value: Value) {
+        let mut world = self.world();
+        world.versions += 1;
+        let version = world.versions;
+        world.rows.insert(key.to_owned(), (value, version));
+    }
+
+    /// Lets another program write the row of this key again before each call.
+    pub fn keep_changing(&self, key: &str) {
+        self.world().changing = Some(key.to_owned());
+    }
+
     /// Deletes a queue.
     pub fn delete(&self, queue: &str) {
         self.world().queues.remove(queue);
@@ -239,6 +255,14 @@ impl ScriptedQueen {
             let broken = world.broken.clone();
             queued.or(broken).unwrap_or(Fault::None)
         };
+        if let Fault::AppliedLate(delay) = fault {
+            let late = self.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(delay).await;
+                late.answer(&route, &body, bytes.len(), &Fault::None).await
+            });
+            return Err(lost());
+        }
         let answer = self.answer(&route, &body, bytes.len(), &fault).await;
         if route == "push" {
             self.world().pushes_now -= 1;
@@ -439,15 +463,23 @@ impl ScriptedQueen {
             .cloned()
             .unwrap_or_default();
         let mut results = Vec::new();
+        if let Some(key) = world.changing.clone() {
+            world.versions += 1;
+            let version = world.versions;
+            world.rows.insert(key, (json!({"offset": 0}), version));
+        }
         let before = world.rows.clone();
         for (index, operation) in operations.iter().enumerate() {
             let op = operation["op"].as_str().unwrap_or_default();
             let key = operation["key"].as_str().unwrap_or_default().to_owned();
             results.push(match op {
-                "put" => {
+                "put" | "delete" => {
                     let held = world.rows.get(&key).cloned();
                     let expected = operation.get("expect").and_then(Value::as_u64);
-                    let lost = expected.is_some_and(|expected| held.as_ref().map_or(0, |row| row.1) != expected);
+                    let lost = match expected {
+                        Some(expected) => held.as_ref().map_or(0, |row| row.1) != expected,
+                        None => op == "delete" && held.is_none(),
+                    };
                     if lost {
                         let (value, version) = held.unwrap_or((Value::Null, 0));
                         let reason = match (expected, version) {
@@ -460,17 +492,14 @@ impl ScriptedQueen {
                             return (200, json!({"ok": false, "reason": "kv_precondition", "failedIndex": index, "kvReason": reason, "version": version, "value": value}));
                         }
                         json!({"index": index, "op": op, "applied": false, "reason": reason, "key": key, "value": value, "version": version})
+                    } else if op == "delete" {
+                        let (value, version) = world.rows.remove(&key).unwrap_or((Value::Null, 0));
+                        json!({"index": index, "op": op, "applied": true, "key": key, "value": value, "version": version})
                     } else {
                         world.versions += 1;
                         let version = world.versions;
                         world.rows.insert(key.clone(), (operation["value"].clone(), version));
                         json!({"index": index, "op": op, "applied": true, "key": key, "value": operation["value"], "version": version})
-                    }
-                }
-                "delete" => {
-                    match world.rows.remove(&key) {
-                        Some((value, version)) => json!({"index": index, "op": op, "applied": true, "key": key, "value": value, "version": version}),
-                        None => json!({"index": index, "op": op, "applied": false, "reason": "absent", "key": key, "value": null, "version": 0}),
                     }
                 }
                 "getMany" => {

@@ -43,11 +43,12 @@ pub enum WriteError {
     /// Another node owns the group.
     #[error("another node coordinates the group")]
     NotOwner,
-    /// This node owns the group, and another wrote its fence twice meanwhile.
-    #[error("another node wrote the group's fence meanwhile")]
+    /// Somebody else was faster each time: another node with the group's fence, although this one owns
+    /// the group, or another writer with the row.
+    #[error("another writer was faster each time")]
     Contended,
-    /// Queen did not apply a write that has no condition.
-    #[error("Queen did not apply an unconditional write")]
+    /// Queen's answer does not say that a write was applied, nor what was there instead.
+    #[error("Queen does not say what became of a write")]
     NotApplied,
 }
 

@@ -8,8 +8,9 @@ use indexmap::{IndexMap, IndexSet};
 use super::commit::{Change, Commit, Reply};
 use super::fence::{FenceRow, Fences, fence_key};
 use super::keys::{OffsetKey, index_key};
-use super::rows::IndexRow;
-use crate::queen::kv::{Batch, Expect, Expiry, MAX_OPERATIONS, OnLoss};
+use super::rows::{IndexRow, OffsetRow};
+use super::versions::Versions;
+use crate::queen::kv::{Batch, Expect, Expiry, Loss, MAX_OPERATIONS, OnLoss, OpResult, Winner};
 use crate::queen::{Credential, Error};
 
 /// Writes that may wait in one scope; more are refused.
@@ -28,8 +29,10 @@ pub(super) struct Queue {
     /// Whether a task writes what waits.
     pub(super) running: bool,
     indexed: IndexSet<Arc<str>>,
-    /// In a cluster only.
+    /// In a cluster only: there they are what every write is conditional on.
     pub(super) fences: Option<Fences>,
+    /// Elsewhere these are.
+    pub(super) versions: Versions,
 }
 
 #[derive(Debug)]
@@ -271,27 +274,86 @@ pub(super) fn asked(entries: &IndexMap<String, Entry>) -> usize {
         .count()
 }
 
-/// The call that writes these rows.
-pub(super) fn batch(
-    entries: &IndexMap<String, Entry>,
-    fences: Option<&Fences>,
-) -> Result<Batch, Error> {
-    let mut batch = Batch::new();
-    for (key, entry) in entries {
-        let added = match &entry.write {
-            Write::Offset(Change::Put(row)) => batch.put_forever(key, row),
-            Write::Offset(Change::Delete) | Write::Unindex => {
-                batch.delete(key, Expect::Any, OnLoss::Skip)
-            }
-            Write::Index(row) => batch.put_forever(key, row),
-            Write::Fence(row) => {
-                let expect = fences.map_or(Expect::Any, |fences| fences.expect(&entry.group));
-                batch.put(key, row, Expiry::Forever, expect, OnLoss::RollBack)
-            }
-        };
-        added.map_err(|_| Error::Unsendable("an offset row that Queen would refuse"))?;
+impl Queue {
+    /// The call that writes these rows, each on condition that nothing younger is there: a call that
+    /// is given up may be applied after the next.
+    pub(super) fn batch(&self, entries: &IndexMap<String, Entry>) -> Result<Batch, Error> {
+        let mut batch = Batch::new();
+        for (key, entry) in entries {
+            let expect = match (&self.fences, &entry.write) {
+                (Some(fences), Write::Fence(_)) => fences.expect(&entry.group),
+                // The call stands and falls with the fence.
+                (Some(_), _) => Expect::Any,
+                (None, _) => self.versions.expect(key),
+            };
+            let (forever, skip) = (Expiry::Forever, OnLoss::Skip);
+            let added = match &entry.write {
+                Write::Offset(Change::Put(row)) => batch.put(key, row, forever, expect, skip),
+                Write::Index(row) => batch.put(key, row, forever, expect, skip),
+                Write::Offset(Change::Delete) | Write::Unindex => batch.delete(key, expect, skip),
+                Write::Fence(row) => batch.put(key, row, forever, expect, OnLoss::RollBack),
+            };
+            added.map_err(|_| Error::Unsendable("an offset row that Queen would refuse"))?;
+        }
+        Ok(batch)
     }
-    Ok(batch)
+
+    /// What became of one row of a call.
+    pub(super) fn heard(&mut self, key: &str, entry: &Entry, result: Option<OpResult>) -> Heard {
+        let deletes = matches!(entry.write, Write::Offset(Change::Delete) | Write::Unindex);
+        match (&mut self.fences, result) {
+            (Some(fences), Some(OpResult::Applied(version))) => {
+                if matches!(entry.write, Write::Fence(_)) {
+                    fences.hold(&entry.group, version);
+                }
+                Heard::Written
+            }
+            (Some(_), Some(OpResult::Lost(..))) if deletes => Heard::Written,
+            (None, Some(OpResult::Applied(_) | OpResult::Lost(Loss::Absent, _))) if deletes => {
+                self.versions.forget(key);
+                Heard::Written
+            }
+            (None, Some(OpResult::Applied(version))) => {
+                self.versions.hold(key, version);
+                Heard::Written
+            }
+            (None, Some(OpResult::Lost(loss, winner))) => {
+                match (winner.version, loss) {
+                    (Some(version), _) => self.versions.hold(key, version),
+                    (None, Loss::Absent) => self.versions.forget(key),
+                    (None, _) => return Heard::Beaten { by_unseen: true },
+                }
+                if entry.write.is(&winner) {
+                    return Heard::Written;
+                }
+                Heard::Beaten { by_unseen: false }
+            }
+            _ => Heard::Neither,
+        }
+    }
+}
+
+/// What became of one row of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// It is as was asked.
+    Written,
+    /// Another version of it was there. When that was not told it has to be read.
+    Beaten { by_unseen: bool },
+    /// The answer makes no sense for it.
+    Neither,
+}
+
+impl Write {
+    /// Whether the row that made this write lose is what it would have written: then an earlier copy
+    /// of the call was applied, whose answer did not come.
+    fn is(&self, winner: &Winner) -> bool {
+        match self {
+            Self::Offset(Change::Put(row)) => winner.value::<OffsetRow>().as_ref() == Some(row),
+            Self::Index(row) => winner.value::<IndexRow>().as_ref() == Some(row),
+            Self::Offset(Change::Delete) | Self::Unindex | Self::Fence(_) => false,
+        }
+    }
 }
 
 fn cost((key, change): &(OffsetKey, Change)) -> usize {

@@ -12,6 +12,7 @@ use super::keys::{OffsetKey, group_prefix, parse};
 use super::pace::Pace;
 use super::rows::OffsetRow;
 use super::unfolded::{self, Folds, Merged};
+use super::write::Writer;
 use super::{Offsets, Store, Tenant};
 use crate::queen::kv::{MAX_KEYS_BEHIND, Row};
 use crate::queen::{Credential, Error, Scope};
@@ -63,6 +64,7 @@ pub(super) struct Reader {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     folds: Arc<Folds>,
+    writer: Arc<Writer>,
     lanes: Mutex<BTreeMap<Scope, Arc<Lane>>>,
     calls: Counter,
 }
@@ -174,12 +176,14 @@ impl Reader {
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
         folds: Arc<Folds>,
+        writer: Arc<Writer>,
         registry: &Registry,
     ) -> Self {
         Self {
             store,
             clock,
             folds,
+            writer,
             lanes: Mutex::default(),
             calls: registry.counter(
                 "offset_read_calls_total",
@@ -282,6 +286,8 @@ impl Reader {
             Ok((waiting, readout)) => {
                 let merged = Merged::of(&waiting.rows);
                 self.fold(&first.tenant(), &merged);
+                // Who reads an offset commits it next.
+                self.writer.seen(&first.scope, &readout.rows);
                 let mut found: BTreeMap<String, Offset> = readout
                     .rows
                     .iter()

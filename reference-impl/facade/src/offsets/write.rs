@@ -5,6 +5,10 @@
 //! credential they came from; inside a call the newest value of a key wins. A call carries one
 //! credential's writes: those of another wait for the next call, and so does everything of a group
 //! behind them.
+//!
+//! No write is unconditional ([`super::versions`], in a cluster [`super::fence`]): Queen may apply a
+//! call after its answer was given up, even after the next call, and must then leave alone what that
+//! one wrote.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,17 +20,19 @@ use host::shutdown::Shutdown;
 use indexmap::IndexMap;
 
 use super::Store;
-use super::commit::{Change, Commit, Receipt, WriteError};
+use super::commit::{Commit, Receipt, WriteError};
 use super::fence::{Fences, Fencing, Lost};
 use super::pace::Pace;
-use super::queue::{Entry, Gathered, IndexChange, Queue, Write, asked, batch, halve};
-use crate::queen::kv::{OpResult, Outcome};
-use crate::queen::{Class, Scope};
+use super::queue::{Entry, Gathered, Heard, IndexChange, Queue, Write, asked, halve};
+use crate::queen::kv::{Outcome, Row};
+use crate::queen::{Class, Credential, Error, Scope};
 
 /// Just below the 100 writing calls a second that Queen grants a tenant, to leave some for others.
 const CALL_INTERVAL: Duration = Duration::from_millis(11);
 /// Below Queen's burst of 200.
 const CALL_BURST: u32 = 100;
+/// How often a row is written over another writer's before its client is told to come again.
+const MAX_TRIES: u32 = 8;
 /// Longest pause after a 429; clients wait meanwhile.
 const MAX_PAUSE: Duration = Duration::from_secs(5);
 
@@ -170,15 +176,19 @@ impl Writer {
     }
 
     /// Writes one call's worth. A call refused for what is in it is halved until only the offender
-    /// hears of it: each row stands alone. A call that lost a fence is repeated, without the rows of
-    /// that group when the group is another node's.
+    /// hears of it: each row stands alone. Rows that were not as expected are written again over what
+    /// is there. A call that lost a fence is repeated, without the rows of that group when the group
+    /// is another node's.
     async fn write(&self, lane: &Lane, gathered: Gathered) {
         let credential = gathered.credential;
-        let mut parts = vec![gathered.entries];
+        let mut parts = vec![(gathered.entries, 0)];
         let mut contended: BTreeSet<Arc<str>> = BTreeSet::new();
-        while let Some(mut entries) = parts.pop() {
+        while let Some((mut entries, tries)) = parts.pop() {
+            if tries > 0 {
+                lane.pace.turn(&*self.clock).await;
+            }
             self.metrics.calls.inc();
-            let built = batch(&entries, lane.lock().fences.as_ref());
+            let built = lane.lock().batch(&entries);
             let outcome = match built {
                 Ok(batch) => self.store.run(&credential, &batch).await,
                 Err(error) => Err(error),
@@ -186,25 +196,33 @@ impl Writer {
             match outcome {
                 Ok(Outcome::Done(results)) => {
                     let mut results = results.into_iter();
-                    lane.settle(entries, |entry| match (&entry.write, results.next()) {
-                        (Write::Fence(_), Some(OpResult::Applied(version))) => {
-                            if let Some(fences) = &mut lane.lock().fences {
-                                fences.hold(&entry.group, version);
+                    let (mut beaten, mut unseen) = (IndexMap::new(), Vec::new());
+                    for (key, entry) in entries {
+                        let heard = lane.lock().heard(&key, &entry, results.next());
+                        match heard {
+                            Heard::Written => lane.judge(entry, Ok(())),
+                            Heard::Neither => lane.judge(entry, Err(WriteError::NotApplied)),
+                            Heard::Beaten { .. } if tries + 1 == MAX_TRIES => {
+                                lane.judge(entry, Err(WriteError::Contended));
                             }
-                            Ok(())
+                            Heard::Beaten { by_unseen } => {
+                                unseen.extend(by_unseen.then(|| key.clone()));
+                                beaten.insert(key, entry);
+                            }
                         }
-                        (_, Some(OpResult::Applied(_)))
-                        | (
-                            Write::Offset(Change::Delete) | Write::Unindex,
-                            Some(OpResult::Lost(..)),
-                        ) => Ok(()),
-                        _ => Err(WriteError::NotApplied),
-                    });
+                    }
+                    match self.look(lane, &credential, &unseen).await {
+                        Ok(()) if beaten.is_empty() => {}
+                        Ok(()) => parts.push((beaten, tries + 1)),
+                        Err(error) => {
+                            lane.settle(beaten, &Err(WriteError::Queen(error)));
+                        }
+                    }
                 }
                 Ok(Outcome::Precondition(lost)) => {
                     let fence = lost.operation.and_then(|at| entries.get_index(at));
                     let Some((_, fence)) = fence else {
-                        lane.settle(entries, |_| Err(WriteError::NotApplied));
+                        lane.settle(entries, &Err(WriteError::NotApplied));
                         continue;
                     };
                     let group = Arc::clone(&fence.group);
@@ -222,27 +240,60 @@ impl Writer {
                         let of_group = |entry: &Entry| entry.group == group;
                         let (refused, rest) =
                             entries.into_iter().partition(|(_, entry)| of_group(entry));
-                        lane.settle(refused, |_| Err(error.clone()));
+                        lane.settle(refused, &Err(error));
                         entries = rest;
                     }
                     if !entries.is_empty() {
-                        parts.push(entries);
+                        parts.push((entries, tries + 1));
                     }
                 }
                 Err(error) => {
                     let blames_content = matches!(error.class(), Class::Rejected | Class::TooLarge);
                     if blames_content && asked(&entries) > 1 {
                         let second = halve(&mut entries);
-                        parts.extend([second, entries]);
+                        parts.extend([(second, tries), (entries, tries)]);
                         continue;
                     }
                     if error.class() == Class::Throttled {
                         let pause = error.retry_after().unwrap_or(MAX_PAUSE).min(MAX_PAUSE);
                         lane.pace.pause(&*self.clock, pause);
                     }
-                    lane.settle(entries, |_| Err(WriteError::Queen(error.clone())));
+                    lane.settle(entries, &Err(WriteError::Queen(error)));
                 }
             }
+        }
+    }
+
+    /// Reads the rows that won without being told.
+    async fn look(
+        &self,
+        lane: &Lane,
+        credential: &Credential,
+        keys: &[String],
+    ) -> Result<(), Error> {
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let readout = self.store.read(credential, keys).await?;
+        let versions = &mut lane.lock().versions;
+        for key in keys {
+            versions.forget(key);
+        }
+        for row in &readout.rows {
+            versions.hold(&row.key, row.version);
+        }
+        Ok(())
+    }
+
+    /// Notes the versions of rows that were read.
+    pub(super) fn seen(&self, scope: &Scope, rows: &[Row]) {
+        if self.fencing.is_some() || rows.is_empty() {
+            return;
+        }
+        let lane = self.lane(scope);
+        let versions = &mut lane.lock().versions;
+        for row in rows {
+            versions.seen(&row.key, row.version);
         }
     }
 }
@@ -253,19 +304,19 @@ impl Lane {
     }
 
     /// Tells everybody who waits for these rows.
-    fn settle(
-        &self,
-        entries: IndexMap<String, Entry>,
-        mut judge: impl FnMut(&Entry) -> Result<(), WriteError>,
-    ) {
+    fn settle(&self, entries: IndexMap<String, Entry>, verdict: &Result<(), WriteError>) {
         for (_, entry) in entries {
-            let verdict = judge(&entry);
-            for (reply, slot) in entry.waiting {
-                reply.judge(slot, verdict.clone());
-            }
-            if let (Write::Index(_), Ok(())) = (entry.write, verdict) {
-                self.lock().indexed(entry.group);
-            }
+            self.judge(entry, verdict.clone());
+        }
+    }
+
+    /// Tells everybody who waits for a row.
+    fn judge(&self, entry: Entry, verdict: Result<(), WriteError>) {
+        for (reply, slot) in entry.waiting {
+            reply.judge(slot, verdict.clone());
+        }
+        if let (Write::Index(_), Ok(())) = (entry.write, verdict) {
+            self.lock().indexed(entry.group);
         }
     }
 }

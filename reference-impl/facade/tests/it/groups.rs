@@ -259,3 +259,19 @@ async fn a_deleted_group_is_gone_for_every_process() {
         .collect();
     assert_eq!(names, ["stays"]);
 }
+
+/// The answer of a commit does not come in time, and Queen does what it asks after the next one.
+#[tokio::test(start_paused = true)]
+async fn a_commit_that_is_applied_late_does_not_move_a_younger_one_back() {
+    let rig = Rig::start().await;
+    rig.native_queue("t", json!({})).await;
+    assert_eq!(commit(&rig, "g", 1, 1).await, [ErrorCode::None]);
+    rig.strike(Rule {
+        body_contains: Some("\"offset\":5".into()),
+        ..Rule::always("kv", Effect::Late { ms: 60_000 })
+    });
+    assert_ne!(commit(&rig, "g", 1, 5).await, [ErrorCode::None]);
+    assert_eq!(commit(&rig, "g", 1, 9).await, [ErrorCode::None]);
+    tokio::time::sleep(std::time::Duration::from_secs(120)).await;
+    assert_eq!(fetch(&rig, "g", 1).await, Ok(vec![9]));
+}
