@@ -193,6 +193,8 @@ pub struct Config {
     pub http: Option<HostPort>,
     /// `QUEEN_KAFKA_DEFAULT_PARTITIONS`.
     pub default_partitions: PartitionCount,
+    /// `QUEEN_KAFKA_TIMESTAMP_AFTER_MAX_MS`, at most `i64::MAX`.
+    pub timestamp_after_max_ms: i64,
     /// `QUEEN_KAFKA_AUTO_CREATE`.
     pub auto_create: bool,
     /// `QUEEN_KAFKA_ADMIN`: `false` refuses topic and group deletion and config writes.
@@ -229,6 +231,7 @@ impl Config {
             advertised: loopback,
             http: None,
             default_partitions: PartitionCount(1024),
+            timestamp_after_max_ms: 3_600_000,
             auto_create: true,
             admin: true,
             cluster: "queen".to_owned(),

@@ -101,6 +101,7 @@ impl Reader<'_> {
             http: self.parsed(&var::HTTP_ADDR, HostPort::parse),
             // The row's range is inside `i32`.
             default_partitions: PartitionCount(self.integer(&var::DEFAULT_PARTITIONS) as i32),
+            timestamp_after_max_ms: self.integer(&var::TIMESTAMP_AFTER_MAX_MS) as i64,
             auto_create: self.switch(&var::AUTO_CREATE),
             admin: self.switch(&var::ADMIN),
             node: self.node(),

@@ -156,6 +156,8 @@ variables! {
         "How long a stop (SIGTERM, SIGINT) waits for what is in flight. Keep it inside the grace of whatever supervises the process.";
     DEFAULT_PARTITIONS = "QUEEN_KAFKA_DEFAULT_PARTITIONS", Some("1024"), integer(1, 100_000), Topics, Served,
         "Partitions of a topic the facade creates by itself, and the floor for the width it advertises to topics that declared none of their own.";
+    TIMESTAMP_AFTER_MAX_MS = "QUEEN_KAFKA_TIMESTAMP_AFTER_MAX_MS", Some("3600000"), integer(0, i64::MAX as u64), Topics, Served,
+        "Kafka's `log.message.timestamp.after.max.ms`: how far ahead of this machine's clock the timestamp of a record may be. A batch with one beyond it is refused (`INVALID_TIMESTAMP`). For topics that set no `message.timestamp.after.max.ms`; `9223372036854775807` takes every record.";
     AUTO_CREATE = "QUEEN_KAFKA_AUTO_CREATE", Some("true"), Kind::Switch, Topics, Served,
         "Whether topics are created when a client that allows it asks for them.";
     ADMIN = "QUEEN_KAFKA_ADMIN", Some("true"), Kind::Switch, Topics, Served,

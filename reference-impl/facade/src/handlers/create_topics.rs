@@ -82,7 +82,7 @@ pub async fn handle(cx: &Context, request: CreateTopicsRequest) -> CreateTopicsR
         .topics
         .iter()
         .enumerate()
-        .filter_map(|(at, topic)| Some(result(cx.version, topic, outcomes.get(&at)?)))
+        .filter_map(|(at, topic)| Some(result(cx, topic, outcomes.get(&at)?)))
         .collect();
     CreateTopicsResponse::default()
         .with_throttle_time_ms(throttle_ms)
@@ -263,15 +263,15 @@ fn exists(name: &str) -> Answer {
     )
 }
 
-fn result(version: i16, topic: &CreatableTopic, outcome: &Outcome) -> CreatableTopicResult {
+fn result(cx: &Context, topic: &CreatableTopic, outcome: &Outcome) -> CreatableTopicResult {
     let result = CreatableTopicResult::default()
         .with_name(topic.name.clone())
         .with_error_message(None)
         .with_configs(None);
     match outcome {
         Outcome::Created(id, partitions, settings) => {
-            let rows = (version >= FIRST_WITH_CONFIGS).then(|| {
-                topic_rows(settings, false)
+            let rows = (cx.version >= FIRST_WITH_CONFIGS).then(|| {
+                topic_rows(settings, false, &cx.node.config)
                     .into_iter()
                     .map(|row| {
                         CreatableTopicConfigs::default()

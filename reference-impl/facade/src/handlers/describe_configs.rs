@@ -145,6 +145,7 @@ async fn describe_topic(cx: &Context, view: &View, name: &str) -> Result<Vec<Con
     Ok(topic_rows(
         &Settings::of(&record),
         topic.tracked().is_none(),
+        &cx.node.config,
     ))
 }
 

@@ -6,6 +6,8 @@
 //! - One record batch of magic 2 per partition; every codec; what it expands to is bounded.
 //! - Sequence windows as Kafka's, and Queen recognises what was stored before them. What comes
 //!   behind a batch that was refused before its window saw it is refused until that comes again.
+//! - A timestamp farther ahead of this machine's clock than the topic takes refuses its batch:
+//!   INVALID_TIMESTAMP, with the first hundred such records (KIP-937, KIP-467).
 //! - A code other than 0 means that the batch isn't known to be stored. Retriable where a retry
 //!   may help; the throttle says when.
 //! - Transactional batches are staged and answered offset −1: they are in the log when EndTxn has
@@ -22,7 +24,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kafka_protocol::messages::produce_request::TopicProduceData;
-use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use kafka_protocol::messages::produce_response::{
+    BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
+};
 use kafka_protocol::messages::{ProduceRequest, ProduceResponse};
 use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
@@ -33,7 +37,7 @@ use crate::catalogue::{Dedup, Lookup, View};
 use crate::context::{Answer, Context, Reply};
 use crate::handlers::group_topics::offsets_tenant;
 use crate::produce::admit::{Admission, Admitted, Request, Topic};
-use crate::produce::{Batches, Failure, Outcome};
+use crate::produce::{Batches, Failure, Outcome, RecordFault, Tolerance};
 use crate::transactions::Staging;
 use crate::upstream_errors::{self, Api};
 
@@ -126,6 +130,7 @@ async fn admit(cx: &Context, request: ProduceRequest, response: &mut Pending) {
             scope: cx.session.scope.clone(),
             version: cx.version,
             received: cx.received,
+            received_at: node.host.clock.wall(),
             timeout: Duration::from_millis(u64::try_from(request.timeout_ms).unwrap_or(0)),
         },
         Arc::clone(&node.host.entropy),
@@ -229,11 +234,18 @@ async fn topic(cx: &Context, found: &crate::catalogue::Topic, data: &TopicProduc
             .await;
         deduplicates |= dedup == Dedup::Covered;
     }
+    let settings = &found.settings;
     Topic {
         name: Arc::clone(&found.name),
         id: found.id,
         deduplicates,
         max_message_bytes: found.max_message_bytes,
+        timestamps: Tolerance {
+            before_ms: settings.timestamp_before_max_ms().unwrap_or(i64::MAX),
+            after_ms: settings
+                .timestamp_after_max_ms()
+                .unwrap_or(cx.node.config.timestamp_after_max_ms),
+        },
     }
 }
 
@@ -338,6 +350,12 @@ fn silent(response: Pending) -> Reply<ProduceResponse> {
     Reply::Later(answer)
 }
 
+fn record_error(fault: &RecordFault) -> BatchIndexAndErrorMessage {
+    BatchIndexAndErrorMessage::default()
+        .with_batch_index(fault.index)
+        .with_batch_index_error_message(Some(StrBytes::from_string(fault.message.clone())))
+}
+
 fn partition_response((index, admitted): (i32, Admitted)) -> PartitionProduceResponse {
     let response = PartitionProduceResponse::default()
         .with_index(index)
@@ -352,7 +370,8 @@ fn partition_response((index, admitted): (i32, Admitted)) -> PartitionProduceRes
                 failure
                     .message
                     .map(|message| StrBytes::from_string(message.to_string())),
-            ),
+            )
+            .with_record_errors(failure.records.iter().map(record_error).collect()),
         Admitted::Pending(_) => response.with_error_code(ErrorCode::RequestTimedOut.code()),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use coordinator::producer::{ProducerEpoch, SequenceRange};
 use host::blocking::Blocking;
-use host::{Entropy, Monotonic};
+use host::{Entropy, Monotonic, WallTime};
 use kafka_wire::ErrorCode;
 use kafka_wire::records::{Batch, BatchHeader, Budget, Compression, NO_TIMESTAMP};
 use tokio::sync::oneshot;
@@ -15,6 +15,7 @@ use uuid::Uuid;
 use super::encode::{self, Encoded, Expects};
 use super::ids::TransactionIds;
 use super::memory::Reservation;
+use super::times::Tolerance;
 use super::unit::{LaneKey, Replay, Sequenced, Unit, WindowKey};
 use super::{Failure, Gatherer, Outcome, Produce};
 use crate::queen::{CALL_TIMEOUT, Scope};
@@ -44,6 +45,8 @@ pub struct Topic {
     pub deduplicates: bool,
     /// The largest batch it accepts, when it bounds it.
     pub max_message_bytes: Option<i32>,
+    /// How far from the clock its timestamps may be.
+    pub timestamps: Tolerance,
 }
 
 /// The request as far as its batches need it.
@@ -55,6 +58,8 @@ pub struct Request {
     pub version: i16,
     /// When it arrived.
     pub received: Monotonic,
+    /// The same by the wall clock, which timestamps are measured by.
+    pub received_at: WallTime,
     /// How long the client lets the broker take.
     pub timeout: Duration,
 }
@@ -305,9 +310,11 @@ impl<'p> Admission<'p> {
             request
         };
         let queue = Arc::clone(&topic.name);
+        let times = topic.timestamps.at(self.request.received_at.epoch_ms());
         let elsewhere = body_bytes >= READ_ELSEWHERE_BYTES;
         let work = move || {
-            let encoded = encode::encode(&batch, &queue, partition, ids.as_ref(), &mut budget);
+            let ids = ids.as_ref();
+            let encoded = encode::encode(&batch, &queue, partition, ids, times, &mut budget);
             (encoded, budget)
         };
         let (encoded, mut budget) = if elsewhere {

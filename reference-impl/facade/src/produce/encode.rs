@@ -7,6 +7,7 @@ use kafka_wire::records::{
 };
 
 use super::ids::{IdBuffer, TransactionIds};
+use super::times::Times;
 use super::unit::Failure;
 use crate::envelope::RecordParts;
 use crate::queen::{Fragment, FragmentWriter};
@@ -110,6 +111,7 @@ pub fn encode(
     queue: &str,
     partition: i32,
     ids: Option<&TransactionIds>,
+    times: Times,
     budget: &mut Budget,
 ) -> Result<Encoded, Failure> {
     let records = batch.records(budget).map_err(|error| refuse(&error))?;
@@ -150,6 +152,7 @@ pub fn encode(
             ));
         }
     }
+    times.judge(&records, min_timestamp, max_timestamp)?;
     Ok(Encoded {
         fragment: writer.finish(),
         min_timestamp,

@@ -16,6 +16,7 @@ mod overtaken;
 mod push;
 pub mod staged;
 mod table;
+mod times;
 mod unit;
 mod verdict;
 
@@ -39,7 +40,8 @@ use lineage::Doubts;
 use memory::Memory;
 pub use overtaken::{Batches, Overtaken};
 use table::Table;
-pub use unit::{Active, Failure, Outcome};
+pub use times::Tolerance;
+pub use unit::{Active, Failure, Outcome, RecordFault};
 
 use crate::queen::{Client, Credential, Scope};
 use crate::time_index::TimeIndex;

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use super::admit::{Admission, Admitted, Topic};
 use super::encode::{self, Expects};
 use super::ids::TransactionIds;
+use super::times::Tolerance;
 use super::unit::{LaneKey, Replay, Unit};
 use super::verdict::Stored;
 use super::{Failure, Outcome, Shared};
@@ -189,6 +190,8 @@ pub fn fragment(
     };
     let sequence = Sequence::new(header.base_sequence).ok_or_else(invalid)?;
     let ids = ids(&producer, partition, sequence);
-    let encoded = encode::encode(&batch, queue, partition, Some(&ids), budget)?;
+    // They were judged when the client sent them.
+    let times = Tolerance::ANY.at(0);
+    let encoded = encode::encode(&batch, queue, partition, Some(&ids), times, budget)?;
     Ok(encoded.fragment)
 }

@@ -132,14 +132,26 @@ pub struct Failure {
     pub code: ErrorCode,
     /// For `error_message` (Produce v8 and up).
     pub message: Option<Arc<str>>,
+    /// For `record_errors` (Produce v8 and up): the records that the batch is refused for.
+    pub records: Arc<[RecordFault]>,
+}
+
+/// What is wrong with one record of a batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordFault {
+    /// Its position in the batch.
+    pub index: i32,
+    /// What is wrong.
+    pub message: String,
 }
 
 impl Failure {
     /// A code that says everything.
-    pub const fn new(code: ErrorCode) -> Self {
+    pub fn new(code: ErrorCode) -> Self {
         Self {
             code,
             message: None,
+            records: Arc::default(),
         }
     }
 
@@ -148,6 +160,19 @@ impl Failure {
         Self {
             code,
             message: Some(message.into()),
+            records: Arc::default(),
+        }
+    }
+
+    /// A code with an explanation, and the records that it is about.
+    pub fn of_records(
+        code: ErrorCode,
+        message: impl Into<Arc<str>>,
+        records: impl IntoIterator<Item = RecordFault>,
+    ) -> Self {
+        Self {
+            records: records.into_iter().collect(),
+            ..Self::because(code, message)
         }
     }
 }

@@ -94,6 +94,13 @@ pub fn broker_rows(config: &Config) -> Vec<ConfigRow> {
             ms(defaults.groups.min_session_timeout),
             "QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS.",
         ),
+        set(
+            "log.message.timestamp.after.max.ms",
+            ConfigType::Long,
+            config.timestamp_after_max_ms.to_string(),
+            defaults.timestamp_after_max_ms.to_string(),
+            "How far ahead of the clock the timestamp of a record may be, for topics that say nothing (QUEEN_KAFKA_TIMESTAMP_AFTER_MAX_MS).",
+        ),
         fixed(
             "log.retention.ms",
             ConfigType::Long,

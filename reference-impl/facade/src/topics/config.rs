@@ -173,6 +173,22 @@ pub const CONFIGS: &[ConfigDef] = &[
         rule: Rule::Integer(0, i32::MAX as i64),
     },
     ConfigDef {
+        name: "message.timestamp.after.max.ms",
+        kind: ConfigType::Long,
+        default: "3600000",
+        broker_name: "log.message.timestamp.after.max.ms",
+        documentation: "How far ahead of the facade's clock the timestamp of a record may be (KIP-937). Behind is message.timestamp.before.max.ms.",
+        rule: Rule::Integer(0, i64::MAX),
+    },
+    ConfigDef {
+        name: "message.timestamp.before.max.ms",
+        kind: ConfigType::Long,
+        default: LONG_MAX,
+        broker_name: "log.message.timestamp.before.max.ms",
+        documentation: "How far behind the facade's clock the timestamp of a record may be (KIP-937).",
+        rule: Rule::Integer(0, i64::MAX),
+    },
+    ConfigDef {
         name: "message.timestamp.type",
         kind: ConfigType::String,
         default: "CreateTime",

@@ -1,7 +1,8 @@
 //! Config rows as DescribeConfigs and CreateTopics show them.
 
 use super::config::{CONFIGS, ConfigDef, ConfigType};
-use super::settings::Settings;
+use super::settings::{Settings, TIMESTAMP_AFTER_MAX_MS};
+use crate::config::Config;
 
 /// Where a value comes from, in Kafka's codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,38 +46,54 @@ pub struct ConfigRow {
 }
 
 impl ConfigRow {
-    fn of(config: &'static ConfigDef, settings: &Settings, read_only: bool) -> Self {
+    fn of(config: &'static ConfigDef, settings: &Settings, read_only: bool, node: &Config) -> Self {
         let (value, own) = settings.value(config);
-        let mut synonyms = Vec::with_capacity(2);
-        if own {
-            synonyms.push(Synonym {
-                name: config.name,
-                value: value.to_owned(),
-                source: Source::Topic,
-            });
-        }
-        synonyms.push(Synonym {
+        let of_topic = own.then(|| Synonym {
+            name: config.name,
+            value: value.to_owned(),
+            source: Source::Topic,
+        });
+        let of_node = variable(config, node).map(|value| Synonym {
+            name: config.broker_name,
+            value,
+            source: Source::StaticBroker,
+        });
+        let otherwise = Synonym {
             name: config.broker_name,
             value: config.default.to_owned(),
             source: Source::Default,
-        });
+        };
+        let holds = of_topic.as_ref().or(of_node.as_ref()).unwrap_or(&otherwise);
         Self {
             name: config.name,
-            value: value.to_owned(),
+            value: holds.value.clone(),
             read_only,
-            source: if own { Source::Topic } else { Source::Default },
+            source: holds.source,
             kind: config.kind,
             documentation: config.documentation,
-            synonyms,
+            synonyms: of_topic
+                .into_iter()
+                .chain(of_node)
+                .chain([otherwise])
+                .collect(),
         }
     }
 }
 
-/// Every config of a topic with these settings, in order of their names.
-pub fn topic_rows(settings: &Settings, read_only: bool) -> Vec<ConfigRow> {
+/// What a variable of the node makes of a config's default.
+fn variable(config: &ConfigDef, node: &Config) -> Option<String> {
+    let value = match config.name {
+        TIMESTAMP_AFTER_MAX_MS => node.timestamp_after_max_ms.to_string(),
+        _ => return None,
+    };
+    (value != config.default).then_some(value)
+}
+
+/// Every config of a topic with these settings on this node, in order of their names.
+pub fn topic_rows(settings: &Settings, read_only: bool, node: &Config) -> Vec<ConfigRow> {
     CONFIGS
         .iter()
-        .map(|config| ConfigRow::of(config, settings, read_only))
+        .map(|config| ConfigRow::of(config, settings, read_only, node))
         .collect()
 }
 
@@ -91,7 +108,7 @@ mod tests {
         settings
             .edit("retention.ms", Edit::Set("60000"))
             .expect("legal");
-        let rows = topic_rows(&settings, false);
+        let rows = topic_rows(&settings, false, &Config::local());
         assert_eq!(rows.len(), CONFIGS.len());
         let row = |name| {
             rows.iter()
@@ -120,5 +137,30 @@ mod tests {
             (policy.value.as_str(), policy.source, policy.synonyms.len()),
             ("delete", Source::Default, 1)
         );
+    }
+
+    #[test]
+    fn a_variable_of_the_node_is_the_default_of_its_topics() {
+        let node = Config {
+            timestamp_after_max_ms: 5,
+            ..Config::local()
+        };
+        let shown = |settings: &Settings| {
+            let mut rows = topic_rows(settings, false, &node).into_iter();
+            let row = rows.find(|row| row.name == TIMESTAMP_AFTER_MAX_MS);
+            let row = row.expect("every config has a row");
+            let chain = row.synonyms.iter().map(|synonym| synonym.value.clone());
+            (row.source, chain.collect::<Vec<_>>())
+        };
+        let mut settings = Settings::default();
+        assert_eq!(
+            shown(&settings),
+            (Source::StaticBroker, vec!["5".into(), "3600000".into()])
+        );
+        settings
+            .edit(TIMESTAMP_AFTER_MAX_MS, Edit::Set("7"))
+            .expect("legal");
+        let chain = ["7", "5", "3600000"].map(String::from).to_vec();
+        assert_eq!(shown(&settings), (Source::Topic, chain));
     }
 }

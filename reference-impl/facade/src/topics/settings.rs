@@ -9,6 +9,8 @@ use super::record::TopicRecord;
 
 const CLEANUP_POLICY: &str = "cleanup.policy";
 const RETENTION_MS: &str = "retention.ms";
+/// A topic config whose default is a variable.
+pub(super) const TIMESTAMP_AFTER_MAX_MS: &str = "message.timestamp.after.max.ms";
 const RETENTION_ENABLED: &str = "retentionEnabled";
 const RETENTION_SECONDS: &str = "retentionSeconds";
 
@@ -127,6 +129,19 @@ impl Settings {
     /// The largest batch, when the topic bounds it.
     pub fn max_message_bytes(&self) -> Option<i32> {
         self.set.get("max.message.bytes")?.parse().ok()
+    }
+
+    /// How far ahead of the clock timestamps may be, in milliseconds, when the topic says.
+    pub fn timestamp_after_max_ms(&self) -> Option<i64> {
+        self.set.get(TIMESTAMP_AFTER_MAX_MS)?.parse().ok()
+    }
+
+    /// How far behind the clock timestamps may be, in milliseconds, when the topic says.
+    pub fn timestamp_before_max_ms(&self) -> Option<i64> {
+        self.set
+            .get("message.timestamp.before.max.ms")?
+            .parse()
+            .ok()
     }
 
     /// How long records are kept; `None` for ever. In milliseconds, at least 1000.

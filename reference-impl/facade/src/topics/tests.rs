@@ -45,11 +45,12 @@ fn records_of_existing_facades_are_understood_and_kept() {
         let record = TopicRecord::parse(&golden.row.to_string()).expect("a record");
         assert_eq!(record.partitions, golden.partitions, "{}", golden.name);
         let settings = Settings::of(&record);
-        let set: BTreeMap<String, String> = topic_rows(&settings, false)
-            .into_iter()
-            .filter(|row| row.source == Source::Topic)
-            .map(|row| (row.name.to_owned(), row.value))
-            .collect();
+        let set: BTreeMap<String, String> =
+            topic_rows(&settings, false, &crate::config::Config::local())
+                .into_iter()
+                .filter(|row| row.source == Source::Topic)
+                .map(|row| (row.name.to_owned(), row.value))
+                .collect();
         assert_eq!(set, golden.configs, "{}", golden.name);
         let rewritten = serde_json::to_value(&record).expect("JSON");
         assert_eq!(rewritten, golden.rewritten, "{}", golden.name);

@@ -51,13 +51,19 @@ pub(super) fn compressed(values: &[String], compression: Compression) -> Bytes {
 }
 
 pub(super) fn build(values: &[String], options: BatchOptions) -> Bytes {
+    let timestamps: Vec<i64> = (1_000..).take(values.len()).collect();
+    build_at(values, &timestamps, options)
+}
+
+/// A batch whose records have these timestamps.
+pub(super) fn build_at(values: &[String], timestamps: &[i64], options: BatchOptions) -> Bytes {
     let mut out = BytesMut::new();
     let mut compressor = Compressor::new();
     let mut builder = BatchBuilder::new(&mut out, &mut compressor, options);
-    for (offset, value) in (0..).zip(values) {
+    for ((offset, value), &timestamp) in (0..).zip(values).zip(timestamps) {
         let record = Record {
             offset,
-            timestamp: 1_000 + offset,
+            timestamp,
             value: Some(value.as_bytes()),
             ..Record::default()
         };

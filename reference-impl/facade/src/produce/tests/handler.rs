@@ -6,6 +6,7 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ApiKey;
+use kafka_wire::records::BatchOptions;
 use rstest::rstest;
 
 use super::*;
@@ -106,6 +107,38 @@ async fn refuses(#[case] request: ProduceRequest, #[case] code: i16) {
     let response = rig.response(9, request).await;
     assert_eq!(codes(&response), [(code, -1)]);
     assert!(rig.queen.calls("push").is_empty());
+}
+
+#[rstest]
+#[case::default(3_600_000, 32)]
+#[case::every_time(i64::MAX, 0)]
+#[tokio::test(start_paused = true)]
+async fn a_time_far_ahead_is_refused_with_the_record(#[case] tolerance_ms: i64, #[case] code: i16) {
+    let rig = Rig::with(|config| config.timestamp_after_max_ms = tolerance_ms);
+    let now = rig.node.host.clock.wall().epoch_ms();
+    for (n, version) in [7, 8, 13].into_iter().enumerate() {
+        let name = format!("orders-{n}");
+        let times = [now, now + 3_700_000];
+        let batch = batches::build_at(&numbers(0..2), &times, BatchOptions::default());
+        let mut request = one(&name, 0, batch);
+        if version == 13 {
+            rig.response(9, one(&name, 1, self::batch())).await;
+            let id = crate::scripted_queen::id_of(&name);
+            request.topic_data[0].topic_id = Uuid::parse_str(&id).expect("a uuid");
+        }
+        let response = rig.response(version, request).await;
+        let partition = &response.responses[0].partition_responses[0];
+        assert_eq!(partition.error_code, code, "version {version}");
+        let told = partition
+            .record_errors
+            .iter()
+            .map(|error| error.batch_index);
+        let expected = if code == 0 { vec![] } else { vec![1] };
+        assert_eq!(told.collect::<Vec<_>>(), expected);
+        let mut bytes = bytes::BytesMut::new();
+        kafka_protocol::protocol::Encodable::encode(&response, &mut bytes, version)
+            .expect("every version carries it");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,6 +6,7 @@ mod gathering;
 mod handler;
 mod leaders;
 mod refusals;
+mod times;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::admit::{Admission, Admitted, Request, Topic};
-use super::{Failure, Outcome, Produce};
+use super::{Failure, Outcome, Produce, Tolerance};
 use crate::queen::{Credential, Scope};
 use crate::scripted_queen::{ScriptedQueen, test_host};
 use crate::time_index::TimeIndex;
@@ -69,6 +70,7 @@ impl World {
             scope: Scope::new("tenant"),
             version: self.version,
             received: self.host.clock.monotonic(),
+            received_at: self.host.clock.wall(),
             timeout: self.timeout,
         };
         let mut admission = Admission::new(
@@ -135,6 +137,7 @@ fn topic(name: &str) -> Topic {
         id: Uuid::parse_str(&crate::scripted_queen::id_of(name)).expect("a uuid"),
         deduplicates: true,
         max_message_bytes: None,
+        timestamps: Tolerance::ANY,
     }
 }
 
