@@ -5,7 +5,7 @@
 //! good list serves reads while Queen is away. Makes the calls of queues and topic records; decides
 //! no Kafka code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -22,11 +22,13 @@ use crate::topics::check_name;
 mod change;
 mod create;
 mod dedup;
+mod delete;
 mod list;
 mod refresh;
 
 pub use change::{AlterError, CreateError, NewTopic};
 pub use dedup::Dedup;
+pub use delete::{DeleteError, Doomed};
 pub use list::{RecordState, Topic, TopicList};
 
 /// How long a list serves: a queue made by others becomes visible within this time.
@@ -71,8 +73,11 @@ struct Metrics {
 #[derive(Debug, Default)]
 struct State {
     current: Mutex<Current>,
-    /// Held while topics are created, altered or deleted: each of these reads before it writes.
+    /// Held while topics are created or altered: each of these reads before it writes.
     changes: tokio::sync::Mutex<()>,
+    /// Names of topics that are being deleted: nobody creates or alters them. Changed with `changes`
+    /// held, except that a deletion that ends gives its names free.
+    deleting: Mutex<BTreeSet<String>>,
     dedup: Mutex<BTreeMap<String, dedup::Verdict>>,
     /// Held while a dedup window is widened.
     widening: tokio::sync::Mutex<()>,
@@ -304,6 +309,11 @@ impl Inner {
 }
 
 impl State {
+    fn deleting(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        // Names are put in and taken out whole.
+        self.deleting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,8 @@
-//! Creating, altering and deleting topics, one change at a time per tenant, each run to its end.
+//! Creating and altering topics, one change at a time per tenant, each run to its end.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt, StreamExt};
 use serde_json::{Map, Value};
 
 use super::list::{RecordState, Topic, TopicList};
@@ -35,6 +34,9 @@ pub enum CreateError {
     /// There is one of this name.
     #[error("Topic already exists.")]
     Exists,
+    /// One of this name is being deleted at this moment.
+    #[error("Topic is marked for deletion.")]
+    Deleting,
     /// A call to Queen failed; the topic may exist now, and the next request will tell.
     #[error(transparent)]
     Queen(#[from] Error),
@@ -145,26 +147,6 @@ impl Catalogue {
         let (credential, topic) = (credential.clone(), topic.clone());
         to_the_end(async move { inner.alter(&state, &credential, &topic, edit).await }).await?
     }
-
-    /// Deletes topics, and what they leave in the key/value store: their records, the offsets
-    /// committed on them, their deletion floors. Answers come in the same order; `false` when there
-    /// was none.
-    ///
-    /// # Errors
-    ///
-    /// Each topic's own. A failed clean-up is logged: the topics are gone.
-    pub async fn delete(
-        &self,
-        scope: &Scope,
-        credential: &Credential,
-        names: &[&str],
-    ) -> Vec<Result<bool, Error>> {
-        let (inner, state) = (self.inner.clone(), self.inner.state(scope));
-        let (credential, asked) = (credential.clone(), owned(names));
-        let deleted =
-            to_the_end(async move { inner.delete(&state, &credential, &asked).await }).await;
-        deleted.unwrap_or_else(|error| vec![Err(error); names.len()])
-    }
 }
 
 fn owned(names: &[&str]) -> Vec<String> {
@@ -172,7 +154,7 @@ fn owned(names: &[&str]) -> Vec<String> {
 }
 
 /// Runs a change that must not stop half way when its client goes.
-async fn to_the_end<T: Send + 'static>(
+pub(super) async fn to_the_end<T: Send + 'static>(
     change: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::spawn(change)
@@ -183,6 +165,9 @@ async fn to_the_end<T: Send + 'static>(
 /// Why a topic could not be altered.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum AlterError {
+    /// It is being deleted.
+    #[error("The topic is being deleted.")]
+    Deleting,
     /// It has no record of this facade's that tracks the live queue.
     #[error(
         "The topic was not created through Kafka, so its configuration belongs to Queen's own clients."
@@ -194,57 +179,6 @@ pub enum AlterError {
 }
 
 impl Inner {
-    async fn delete(
-        &self,
-        state: &State,
-        credential: &Credential,
-        names: &[String],
-    ) -> Vec<Result<bool, Error>> {
-        let _changes = state.changes.lock().await;
-        let calls: Vec<_> = names
-            .iter()
-            .map(|name| self.client.delete_queue(credential, name).boxed())
-            .collect();
-        let outcomes: Vec<Result<bool, Error>> = futures::stream::iter(calls)
-            .buffered(CALLS_AT_ONCE)
-            .collect()
-            .await;
-        let gone: Vec<&str> = names
-            .iter()
-            .zip(&outcomes)
-            .filter(|(_, outcome)| matches!(outcome, Ok(true)))
-            .map(|(name, _)| name.as_str())
-            .collect();
-        {
-            let mut current = state.lock();
-            // Whatever came of it, the list may be wrong now.
-            current.read_at = None;
-            let kept = current
-                .list
-                .iter()
-                .filter(|topic| !gone.contains(&topic.name.as_ref()));
-            let kept = TopicList::new(kept.cloned().collect::<Vec<_>>());
-            current.change(kept);
-        }
-        if gone.is_empty() {
-            return outcomes;
-        }
-        match store::sweep(&self.client, credential, &gone).await {
-            Ok(swept) if swept.cut => tracing::warn!(
-                topics = gone.len(),
-                rows = swept.rows,
-                "more rows name deleted topics than one sweep clears"
-            ),
-            Ok(_) => {}
-            Err(error) => tracing::warn!(
-                topics = gone.len(),
-                %error,
-                "the offsets committed on deleted topics were not all cleared"
-            ),
-        }
-        outcomes
-    }
-
     async fn alter<E>(
         &self,
         state: &State,
@@ -253,6 +187,9 @@ impl Inner {
         edit: impl FnOnce(&mut TopicRecord) -> Result<Map<String, Value>, E>,
     ) -> Result<Result<(), E>, AlterError> {
         let _changes = state.changes.lock().await;
+        if state.deleting().contains(topic.name.as_ref()) {
+            return Err(AlterError::Deleting);
+        }
         // Another facade may have altered it since the list was read.
         let mut records = store::read(&self.client, credential, &[&topic.name]).await?;
         if !records.unread.is_empty() {

@@ -31,9 +31,10 @@ impl Inner {
             return Ok(list);
         }
         let list = self.fresh_list(state, credential).await?;
+        let deleting = state.deleting().clone();
         let wanted: Vec<NewTopic> = names
             .iter()
-            .filter(|name| list.get(name).is_none())
+            .filter(|name| list.get(name).is_none() && !deleting.contains(*name))
             .map(|name| NewTopic {
                 name: name.clone(),
                 partitions: None,
@@ -49,7 +50,7 @@ impl Inner {
             match outcome {
                 Ok(_) => self.metrics.auto_created.inc(),
                 Err(CreateError::Queen(error)) => failure = Some(error),
-                Err(CreateError::Exists | CreateError::NotRecorded(_)) => {}
+                Err(CreateError::Exists | CreateError::Deleting | CreateError::NotRecorded(_)) => {}
             }
         }
         let list = state.lock().list.clone();
@@ -69,9 +70,16 @@ impl Inner {
     ) -> Result<Vec<Result<Arc<Topic>, CreateError>>, Error> {
         let _changes = state.changes.lock().await;
         let list = self.fresh_list(state, credential).await?;
+        // Nobody begins to delete one while `changes` is held.
+        let deleting = state.deleting().clone();
+        let refusal = |new: &NewTopic| match list.get(&new.name) {
+            _ if deleting.contains(&new.name) => Some(CreateError::Deleting),
+            Some(_) => Some(CreateError::Exists),
+            None => None,
+        };
         let wanted: Vec<NewTopic> = topics
             .iter()
-            .filter(|new| list.get(&new.name).is_none())
+            .filter(|new| refusal(new).is_none())
             .cloned()
             .collect();
         let mut outcomes = self
@@ -81,8 +89,8 @@ impl Inner {
         Ok(topics
             .iter()
             .map(|new| {
-                if list.get(&new.name).is_some() {
-                    return Err(CreateError::Exists);
+                if let Some(refusal) = refusal(new) {
+                    return Err(refusal);
                 }
                 let outcome = outcomes.next().unwrap_or(Err(CreateError::Exists));
                 if outcome.is_ok() {

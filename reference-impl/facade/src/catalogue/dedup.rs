@@ -104,7 +104,7 @@ impl Catalogue {
                 Dedup::Covered
             }
             Ok(Err(never)) => match never {},
-            Err(AlterError::Untracked) => Dedup::Uncovered,
+            Err(AlterError::Deleting | AlterError::Untracked) => Dedup::Uncovered,
             Err(AlterError::Queen(error)) => {
                 tracing::warn!(
                     topic = topic.name.as_ref(),

@@ -116,6 +116,10 @@ pub(super) async fn alter_topic(
     match altered {
         Ok(Ok(())) => Ok(()),
         Ok(Err(refused)) => Err(refused.into()),
+        Err(error @ AlterError::Deleting) => Err(refuse(
+            ErrorCode::UnknownTopicOrPartition,
+            error.to_string(),
+        )),
         Err(AlterError::Untracked) => Err(untracked()),
         Err(AlterError::Queen(error)) => {
             Err(upstream_errors::answer(Api::Configs, cx.version, &error))

@@ -129,6 +129,10 @@ async fn widen(
     match altered {
         Ok(Ok(())) => Ok(()),
         Ok(Err(now)) => Err(too_few(now, count)),
+        Err(error @ AlterError::Deleting) => Err(refuse(
+            ErrorCode::UnknownTopicOrPartition,
+            error.to_string(),
+        )),
         Err(AlterError::Untracked) => Err(native()),
         Err(AlterError::Queen(error)) => Err(failed(cx, &error)),
     }

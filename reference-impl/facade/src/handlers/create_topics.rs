@@ -241,6 +241,10 @@ async fn create(
                         Outcome::Created(topic.id, topic.partitions, topic.settings.clone())
                     }
                     Err(CreateError::Exists) => Outcome::Refused(exists(&new.name)),
+                    Err(CreateError::Deleting) => Outcome::Refused(refuse(
+                        ErrorCode::TopicAlreadyExists,
+                        format!("Topic '{}' is marked for deletion.", new.name),
+                    )),
                     Err(CreateError::Queen(error)) => failed(&error),
                     Err(CreateError::NotRecorded(cause)) => {
                         let answer = upstream_errors::answer(Api::CreateTopics, cx.version, &cause);

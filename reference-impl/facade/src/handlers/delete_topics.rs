@@ -1,13 +1,17 @@
 //! DeleteTopics (key 20), versions 1–6.
 //!
 //! * Deletes the queue with everything in it, then its topic record, the offsets committed on it
-//!   and its deletion floors, so that a topic of the same name begins afresh.
+//!   and its deletion floors, so that a topic of the same name begins afresh. Until that is done
+//!   CreateTopics of the name is `TOPIC_ALREADY_EXISTS` ("marked for deletion", as Kafka says it), a
+//!   first use waits, and other topics are made and deleted meanwhile.
+//! * A topic that was made anew since the client's request was read is not deleted in its place.
 //! * Topics are named, or from v6 given by id. An absent name is `UNKNOWN_TOPIC_OR_PARTITION`, an
 //!   absent id `UNKNOWN_TOPIC_ID`; one that is asked for twice, or given both ways, is
 //!   `INVALID_REQUEST`.
 //! * `QUEEN_KAFKA_ADMIN=false`: `TOPIC_DELETION_DISABLED` (before v3 `INVALID_REQUEST`).
 //! * 100 topics per request; the others are `THROTTLING_QUOTA_EXCEEDED` (before v5
 //!   `REQUEST_TIMED_OUT`), and the client sends them again.
+//! * One that another request deletes at this moment is `REQUEST_TIMED_OUT`: asked again, it is gone.
 //! * A lost answer is `REQUEST_TIMED_OUT`: sent again, a deletion that had landed is
 //!   `UNKNOWN_TOPIC_OR_PARTITION`, as with Kafka.
 //!
@@ -22,7 +26,7 @@ use kafka_protocol::protocol::StrBytes;
 use kafka_wire::error_code::ErrorCode;
 use uuid::Uuid;
 
-use crate::catalogue::View;
+use crate::catalogue::{DeleteError, Doomed, View};
 use crate::context::Context;
 use crate::topics::wire_name;
 use crate::upstream_errors::{self, Answer, Api};
@@ -86,15 +90,14 @@ pub async fn handle(cx: &Context, request: DeleteTopicsRequest) -> DeleteTopicsR
         }
     };
     let resolved = resolve(cx, &view, &asked);
-    let names: Vec<&str> = resolved
-        .iter()
-        .filter_map(|outcome| outcome.as_ref().ok())
-        .map(|found| found.name.as_str())
-        .collect();
+    let doomed = resolved.iter().flatten().map(|found| Doomed {
+        name: found.name.clone(),
+        id: found.id,
+    });
     let deleted = cx
         .node
         .catalogue
-        .delete(&session.scope, &session.credential, &names)
+        .delete(&session.scope, &session.credential, doomed.collect())
         .await;
     let mut deleted = deleted.into_iter();
     let outcomes: Vec<(Asked, Result<(), Answer>)> = asked
@@ -103,19 +106,16 @@ pub async fn handle(cx: &Context, request: DeleteTopicsRequest) -> DeleteTopicsR
         .map(|(asked, resolved)| match resolved {
             Err(answer) => (asked.clone(), Err(answer.clone())),
             Ok(found) => {
-                let outcome = match deleted.next() {
-                    Some(Ok(true)) => Ok(()),
-                    Some(Err(error)) => Err(upstream_errors::answer(
-                        Api::DeleteTopics,
-                        cx.version,
-                        &error,
-                    )),
-                    // Somebody else was faster.
-                    Some(Ok(false)) | None => Err(refuse(
-                        ErrorCode::UnknownTopicOrPartition,
-                        "This server does not host this topic-partition.",
-                    )),
-                };
+                let outcome = deleted.next().unwrap_or(Err(DeleteError::Absent));
+                let outcome = outcome.map_err(|error| match error {
+                    DeleteError::Absent => {
+                        refuse(ErrorCode::UnknownTopicOrPartition, &error.to_string())
+                    }
+                    DeleteError::Underway => refuse(ErrorCode::RequestTimedOut, &error.to_string()),
+                    DeleteError::Queen(error) => {
+                        upstream_errors::answer(Api::DeleteTopics, cx.version, &error)
+                    }
+                });
                 let asked = Asked {
                     name: Some(found.name.clone()),
                     id: found.id,

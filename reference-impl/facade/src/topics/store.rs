@@ -2,10 +2,12 @@
 //! leaves behind in the key/value store.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::record::{RECORD_PREFIX, TopicRecord, record_key};
 use crate::queen::kv::{
     self, Batch, BatchError, Expect, MAX_KEY_BYTES, MAX_OPERATIONS, OnLoss, OpResult, Outcome,
+    Version,
 };
 use crate::queen::{Client, Credential, Error, Repeat};
 
@@ -125,100 +127,144 @@ pub async fn write(
     Ok(())
 }
 
-/// Deletes the records of `topics`, and the rows of committed offsets and of deleted records that
-/// name them, within bounds.
+/// The rows that topics leave in the key/value store, as they were when they were found.
+#[derive(Debug, Default)]
+pub struct Leftovers {
+    rows: Vec<Left>,
+    cut: bool,
+}
+
+#[derive(Debug)]
+struct Left {
+    topic: Arc<str>,
+    key: String,
+    version: Version,
+}
+
+/// Finds the records of `topics`, and the rows of committed offsets and of deleted records that name
+/// them, within bounds.
 ///
 /// # Errors
 ///
-/// As [`Client::kv`]. What was deleted before the error stays deleted; doing it again is safe.
-pub async fn sweep(
+/// As [`Client::kv`].
+pub async fn leftovers(
     client: &Client,
     credential: &Credential,
     topics: &[&str],
-) -> Result<Swept, Error> {
-    let escaped: Vec<String> = topics.iter().map(|topic| kv::escape(topic)).collect();
-    let mut swept = Swept::default();
-    let mut keys: Vec<String> = topics.iter().map(|topic| record_key(topic)).collect();
-    let floors = escaped.iter().map(|topic| format!("qk:floor:{topic}:"));
-    swept.cut |= keys_under(client, credential, floors.collect(), &mut keys).await?;
+) -> Result<Leftovers, Error> {
+    let topics: Vec<Arc<str>> = topics.iter().map(|&topic| topic.into()).collect();
+    let mut left = Leftovers::default();
+    let records: Vec<String> = topics.iter().map(|topic| record_key(topic)).collect();
+    let read = client.kv_read(credential, &records).await?;
+    left.cut |= !read.unread.is_empty();
+    left.rows.extend(read.rows.into_iter().filter_map(|row| {
+        Some(Left {
+            topic: topic_of(&row.key)?.into(),
+            version: row.version,
+            key: row.key,
+        })
+    }));
+    let escaped: Vec<(Arc<str>, String)> = topics
+        .into_iter()
+        .map(|topic| (Arc::clone(&topic), kv::escape(&topic)))
+        .collect();
+    let floors = escaped
+        .iter()
+        .map(|(topic, name)| (Arc::clone(topic), format!("qk:floor:{name}:")));
+    left.look_under(client, credential, floors.collect())
+        .await?;
     let groups = client
         .kv_scan(credential, GROUP_INDEX, true, MAX_GROUP_PAGES)
         .await?;
-    swept.cut |= groups.cut;
+    left.cut |= groups.cut;
     for some in groups.rows.chunks(GROUPS_AT_ONCE) {
         let mut offsets = Vec::with_capacity(some.len() * escaped.len());
         for group in some {
             let group = group.key.strip_prefix(GROUP_INDEX).unwrap_or_default();
-            for topic in &escaped {
-                offsets.push(format!("qk:group:{group}:{topic}:"));
+            for (topic, name) in &escaped {
+                offsets.push((Arc::clone(topic), format!("qk:group:{group}:{name}:")));
             }
         }
-        swept.cut |= keys_under(client, credential, offsets, &mut keys).await?;
+        left.look_under(client, credential, offsets).await?;
     }
-    swept.rows = delete_keys(client, credential, &keys).await?;
-    Ok(swept)
+    Ok(left)
 }
 
-/// Appends the keys of all rows under `prefixes`, most of which are expected to have none or few;
-/// returns whether some may be left out.
-async fn keys_under(
-    client: &Client,
-    credential: &Credential,
-    mut prefixes: Vec<String>,
-    keys: &mut Vec<String>,
-) -> Result<bool, Error> {
-    let mut cut = false;
-    // No row has a key as long as that.
-    prefixes.retain(|prefix| prefix.len() < MAX_KEY_BYTES);
-    for chunk in prefixes.chunks(MAX_OPERATIONS) {
-        let mut batch = Batch::new();
-        for prefix in chunk {
-            batch
-                .get_prefix(prefix, None, PROBE_ROWS, true)
-                .map_err(|_| Error::Unsendable("a prefix can't be asked for"))?;
+impl Leftovers {
+    /// Adds all rows under `prefixes`, each of a topic; most are expected to have none or few.
+    async fn look_under(
+        &mut self,
+        client: &Client,
+        credential: &Credential,
+        mut prefixes: Vec<(Arc<str>, String)>,
+    ) -> Result<(), Error> {
+        // No row has a key as long as that.
+        prefixes.retain(|(_, prefix)| prefix.len() < MAX_KEY_BYTES);
+        for chunk in prefixes.chunks(MAX_OPERATIONS) {
+            let mut batch = Batch::new();
+            for (_, prefix) in chunk {
+                batch
+                    .get_prefix(prefix, None, PROBE_ROWS, true)
+                    .map_err(|_| Error::Unsendable("a prefix can't be asked for"))?;
+            }
+            let Outcome::Done(results) = client.kv(credential, &batch, Repeat::Safe).await? else {
+                return Err(Error::unreadable("a read lost a precondition"));
+            };
+            for ((topic, prefix), result) in chunk.iter().zip(results) {
+                let rows = match result {
+                    OpResult::Page {
+                        rows,
+                        next_after: None,
+                    } => rows,
+                    _ => {
+                        let all = client
+                            .kv_scan(credential, prefix, true, MAX_TOPIC_PAGES)
+                            .await?;
+                        self.cut |= all.cut;
+                        all.rows
+                    }
+                };
+                self.rows.extend(rows.into_iter().map(|row| Left {
+                    topic: Arc::clone(topic),
+                    version: row.version,
+                    key: row.key,
+                }));
+            }
         }
-        let Outcome::Done(results) = client.kv(credential, &batch, Repeat::Safe).await? else {
-            return Err(Error::unreadable("a read lost a precondition"));
+        Ok(())
+    }
+
+    /// Deletes the rows of the topics for which `of` says so, except those that were written since
+    /// they were found.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::kv`]. What was deleted before the error stays deleted; doing it again is safe.
+    pub async fn delete(
+        &self,
+        client: &Client,
+        credential: &Credential,
+        of: impl Fn(&str) -> bool,
+    ) -> Result<Swept, Error> {
+        let mut swept = Swept {
+            rows: 0,
+            cut: self.cut,
         };
-        for (prefix, result) in chunk.iter().zip(results) {
-            match result {
-                OpResult::Page {
-                    rows,
-                    next_after: None,
-                } => keys.extend(rows.into_iter().map(|row| row.key)),
-                _ => {
-                    let all = client
-                        .kv_scan(credential, prefix, true, MAX_TOPIC_PAGES)
-                        .await?;
-                    cut |= all.cut;
-                    keys.extend(all.rows.into_iter().map(|row| row.key));
-                }
+        let rows: Vec<&Left> = self.rows.iter().filter(|row| of(&row.topic)).collect();
+        for chunk in rows.chunks(MAX_OPERATIONS) {
+            let mut batch = Batch::new();
+            for row in chunk {
+                batch
+                    .delete(&row.key, Expect::Version(row.version), OnLoss::Skip)
+                    .map_err(|_| Error::Unsendable("a key can't be deleted"))?;
+            }
+            if let Outcome::Done(results) = client.kv(credential, &batch, Repeat::Safe).await? {
+                swept.rows += results
+                    .iter()
+                    .filter(|result| matches!(result, OpResult::Applied(_)))
+                    .count();
             }
         }
+        Ok(swept)
     }
-    Ok(cut)
-}
-
-/// Deletes the rows of `keys` and returns how many there were.
-async fn delete_keys(
-    client: &Client,
-    credential: &Credential,
-    keys: &[String],
-) -> Result<usize, Error> {
-    let mut deleted = 0;
-    for chunk in keys.chunks(MAX_OPERATIONS) {
-        let mut batch = Batch::new();
-        for key in chunk {
-            batch
-                .delete(key, Expect::Any, OnLoss::Skip)
-                .map_err(|_| Error::Unsendable("a key can't be deleted"))?;
-        }
-        if let Outcome::Done(results) = client.kv(credential, &batch, Repeat::Safe).await? {
-            deleted += results
-                .iter()
-                .filter(|result| matches!(result, OpResult::Applied(_)))
-                .count();
-        }
-    }
-    Ok(deleted)
 }

@@ -1,7 +1,10 @@
 //! DeleteTopics: by name and by id, and what must not survive a topic.
 
+use std::time::Duration;
+
 use facade::queen::kv;
 use fake_queen::Options;
+use fake_queen::faults::{Effect, Rule};
 use kafka_protocol::messages::DeleteTopicsRequest;
 use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
 use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
@@ -169,4 +172,105 @@ async fn one_request_deletes_a_hundred() {
     let results = codes(&delete(&rig, 6, named(6, &names)).await);
     assert_eq!(results[..100], [0; 100]);
     assert_eq!(results[100], 89);
+}
+
+/// Lets the next call of `route` whose body holds `text` wait so long before it is done.
+fn held_up(route: &str, text: &str, skip: u64) -> Rule {
+    Rule {
+        body_contains: (!text.is_empty()).then(|| text.to_owned()),
+        skip,
+        ..Rule::once(route, Effect::Delay { ms: 5_000 })
+    }
+}
+
+async fn a_moment() {
+    tokio::time::sleep(Duration::from_secs(1)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_takes_long_holds_up_nobody_else() {
+    let rig = Rig::start().await;
+    for name in ["t", "u"] {
+        create(&rig, name, 1, &[]).await;
+    }
+    let old = described(&rig, "t").await.topic_id;
+    rig.strike(held_up("queue_delete", "", 0));
+    let deletion = delete(&rig, 6, named(6, &["t"]));
+    let meanwhile = async {
+        a_moment().await;
+        let began = tokio::time::Instant::now();
+        create(&rig, "other", 1, &[]).await;
+        assert_eq!(codes(&delete(&rig, 6, named(6, &["u"])).await), [0]);
+        // The same name: neither made nor deleted meanwhile, and its client is told why.
+        let again = CreateTopicsRequest::default().with_topics(vec![creatable("t", 1, &[])]);
+        let again = create_topics(&rig, 7, again).await.remove(0);
+        assert_eq!(again.error_code, 36);
+        let message = again.error_message.as_deref().expect("a message");
+        assert!(message.contains("marked for deletion"), "{message}");
+        assert_eq!(codes(&delete(&rig, 6, named(6, &["t"])).await), [7]);
+        assert!(
+            began.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            began.elapsed()
+        );
+    };
+    let (deleted, ()) = tokio::join!(deletion, meanwhile);
+    assert_eq!(codes(&deleted), [0]);
+    create(&rig, "t", 1, &[]).await;
+    assert_ne!(described(&rig, "t").await.topic_id, old);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_made_anew_is_not_deleted_for_the_old_one() {
+    let rig = Rig::start().await;
+    create(&rig, "t", 1, &[]).await;
+    let old = described(&rig, "t").await.topic_id;
+    // The request is resolved by the first list; the second is held up.
+    rig.strike(held_up("queue_list", "", 1));
+    let by_id = DeleteTopicsRequest::default()
+        .with_topics(vec![DeleteTopicState::default().with_topic_id(old)]);
+    let other = rig.beside();
+    let made_anew = async {
+        a_moment().await;
+        assert_eq!(codes(&delete(&other, 6, named(6, &["t"])).await), [0]);
+        create(&other, "t", 7, &[]).await;
+    };
+    let (deleted, ()) = tokio::join!(delete(&rig, 6, by_id), made_anew);
+    assert_eq!(codes(&deleted), [3]);
+    let topic = described(&rig, "t").await;
+    assert_eq!((topic.error_code, topic.partitions.len()), (0, 7));
+    assert_ne!(topic.topic_id, old);
+}
+
+#[rstest]
+#[case::before_anything_is_found("kv", "qk:topiccfg:t")]
+#[case::before_the_rows_are_deleted("kv", "\"delete\"")]
+#[tokio::test(start_paused = true)]
+async fn what_belongs_to_a_topic_made_anew_is_not_swept(#[case] route: &str, #[case] text: &str) {
+    let rig = Rig::start().await;
+    create(&rig, "t", 1, &[]).await;
+    rig.put_row("qk:groups:g", &json!({"pt": "consumer", "ts": 1}))
+        .await;
+    let (committed, floor) = ("qk:group:g:t:0", "qk:floor:t:0");
+    for key in [committed, floor] {
+        rig.put_row(key, &json!({"offset": 5, "metadata": "", "ts": 1}))
+            .await;
+    }
+    rig.strike(held_up(route, text, 0));
+    let other = rig.beside();
+    let made_anew = async {
+        a_moment().await;
+        create(&other, "t", 7, &[]).await;
+        for key in [committed, floor] {
+            other
+                .put_row(key, &json!({"offset": 2, "metadata": "", "ts": 1}))
+                .await;
+        }
+    };
+    let (deleted, ()) = tokio::join!(delete(&rig, 6, named(6, &["t"])), made_anew);
+    assert_eq!(codes(&deleted), [0]);
+    assert_eq!(described(&rig.beside(), "t").await.partitions.len(), 7);
+    for key in [committed, floor] {
+        assert_eq!(rig.rows(key).await[0].1["offset"], 2, "{key}");
+    }
 }
