@@ -10,12 +10,14 @@ use host::sampled::Sampler;
 
 use super::core::GroupType;
 
+mod words;
+
+use words::{Said, classic, modern, quoted};
+
 /// A client can rebalance its group as fast as it can send; the log keeps one line of it per second.
 const WINDOW: Duration = Duration::from_secs(1);
 /// And it can make groups as fast: ten lines per second for all of them together.
 pub(super) const WINDOW_OF_ALL: Duration = Duration::from_millis(100);
-/// Characters of a client's text in one line.
-const MAX_TEXT_CHARS: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct Log {
@@ -48,7 +50,7 @@ impl Log {
         let group = &self.group;
         match note {
             Note::PreparingRebalance { cause, .. } => {
-                tracing::debug!(?group, ?cause, "preparing to rebalance");
+                tracing::debug!(?group, cause = %classic(&cause), "preparing to rebalance");
                 self.cause = Some(cause);
             }
             Note::GenerationFormed {
@@ -58,9 +60,10 @@ impl Log {
             } => {
                 let cause = self.cause.take();
                 if let Some(suppressed) = self.pass(now) {
-                    let (protocol, cause) = (short(&protocol_name), short(&cause));
+                    let (protocol, cause) =
+                        (quoted(&protocol_name), Said(cause.as_ref().map(classic)));
                     tracing::info!(
-                        ?group, %generation_id, members, protocol, cause, suppressed,
+                        ?group, %generation_id, members, protocol, %cause, suppressed,
                         "a generation formed",
                     );
                 }
@@ -68,8 +71,8 @@ impl Log {
             Note::Emptied { generation_id } => {
                 let cause = self.cause.take();
                 if let Some(suppressed) = self.pass(now) {
-                    let cause = short(&cause);
-                    tracing::info!(?group, %generation_id, cause, suppressed, "the group is empty");
+                    let cause = Said(cause.as_ref().map(classic));
+                    tracing::info!(?group, %generation_id, %cause, suppressed, "the group is empty");
                 }
             }
             Note::NobodyRejoined => {
@@ -85,7 +88,8 @@ impl Log {
                 tracing::debug!(?group, %generation_id, "the generation is stable");
             }
             Note::MemberRemoved { member_id, cause } => {
-                tracing::debug!(?group, ?member_id, ?cause, "a member is gone");
+                let cause = classic(&cause);
+                tracing::debug!(?group, ?member_id, %cause, "a member is gone");
             }
             Note::StaticMemberReplaced {
                 instance_id,
@@ -111,7 +115,8 @@ impl Log {
         let group = &self.group;
         match note {
             Note::EpochBumped { group_epoch, cause } => {
-                tracing::debug!(?group, %group_epoch, ?cause, "another assignment is needed");
+                let words = modern(&cause);
+                tracing::debug!(?group, %group_epoch, cause = %words, "another assignment is needed");
                 self.consumer_cause = Some(cause);
             }
             Note::Assigned {
@@ -122,16 +127,17 @@ impl Log {
             } => {
                 let cause = self.consumer_cause.take();
                 if let Some(suppressed) = self.pass(now) {
-                    let cause = short(&cause);
+                    let cause = Said(cause.as_ref().map(modern));
                     tracing::info!(
                         ?group, %assignment_epoch, members, partitions,
-                        assignor = assignor.name(), cause, suppressed,
+                        assignor = assignor.name(), %cause, suppressed,
                         "partitions were assigned",
                     );
                 }
             }
             Note::MemberRemoved { member_id, cause } => {
-                tracing::debug!(?group, ?member_id, ?cause, "a member is gone");
+                let cause = modern(&cause);
+                tracing::debug!(?group, ?member_id, %cause, "a member is gone");
             }
             Note::StaticMemberReplaced {
                 instance_id,
@@ -174,28 +180,5 @@ impl Log {
                 "the group changed its type"
             );
         }
-    }
-}
-
-/// The beginning of a value as `Debug` shows it: escaped, on one line.
-fn short(value: &impl std::fmt::Debug) -> String {
-    let mut text = format!("{value:?}");
-    if let Some((end, _)) = text.char_indices().nth(MAX_TEXT_CHARS) {
-        text.truncate(end);
-        text.push('…');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{MAX_TEXT_CHARS, short};
-
-    #[test]
-    fn a_long_text_is_cut_and_a_strange_one_escaped() {
-        assert_eq!(short(&"range"), "\"range\"");
-        assert_eq!(short(&"a\n\u{202e}"), "\"a\\n\\u{202e}\"");
-        let long = short(&"x".repeat(32_000));
-        assert_eq!(long.chars().count(), MAX_TEXT_CHARS + 1);
     }
 }
