@@ -24,7 +24,7 @@ pub use view::{Broker, View};
 
 use crate::config::{ClusterConfig, HostPort};
 use crate::offsets::Fencing;
-use crate::queen::{Client, Credential};
+use crate::queen::{Client, Credential, Error};
 
 /// What a cluster knows of itself, as its task last left it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,8 @@ struct Inner {
     /// Counts the changes of who is live, or of how this node stands.
     changes: watch::Sender<u64>,
     metrics: Metrics,
+    /// Why the registry's last call had no answer.
+    failure: Mutex<Option<String>>,
 }
 
 #[derive(Debug)]
@@ -104,6 +106,7 @@ impl Cluster {
             membership: Mutex::new(membership),
             changes: watch::Sender::new(0),
             metrics: Metrics::new(registry),
+            failure: Mutex::default(),
         }))
     }
 
@@ -203,6 +206,18 @@ impl Cluster {
 }
 
 impl Inner {
+    /// The registry answered, or did not because of `error`.
+    fn reached(&self, error: Option<&Error>) {
+        let text = error.map(Error::to_string);
+        *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = text;
+    }
+
+    /// Why the registry's last call had no answer; empty when it had one.
+    fn why(&self) -> String {
+        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.clone().unwrap_or_default()
+    }
+
     fn membership(&self) -> MutexGuard<'_, Membership> {
         // Every change leaves it whole.
         self.membership

@@ -51,9 +51,13 @@ fn prefix(cluster: &str) -> String {
 pub(super) async fn call(cluster: &Inner, call: Call) -> Answer {
     cluster.metrics.calls.inc();
     match made(cluster, call).await {
-        Ok(answer) => answer,
+        Ok(answer) => {
+            cluster.reached(None);
+            answer
+        }
         Err(error) => {
             cluster.metrics.failed.inc();
+            cluster.reached(Some(&error));
             tracing::debug!(%error, "the registry gave no answer");
             Answer::Unreachable
         }

@@ -28,6 +28,7 @@ pub(super) async fn claim(cluster: &Inner) -> Result<(), DuplicateNode> {
         if !reached {
             tracing::error!(
                 node_id = cluster.me.id.0,
+                error = cluster.why(),
                 "the registry cannot be reached: records are served, and every group is answered \
                  COORDINATOR_NOT_AVAILABLE until it can"
             );
@@ -123,6 +124,7 @@ fn tell(cluster: &Inner, before: &Seen, after: &Seen) {
              until it is restarted; give each facade an id of its own"
         ),
         Standing::Blind if before.standing != Standing::Blind => tracing::error!(
+            error = cluster.why(),
             "the registry has not confirmed this node for one TTL: groups are answered \
              COORDINATOR_NOT_AVAILABLE until it does"
         ),
