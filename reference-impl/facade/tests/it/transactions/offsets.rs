@@ -168,3 +168,45 @@ async fn an_offset_that_waits_is_not_stable(#[values(MEMORY, QUEEN)] stage: Tran
     let stable = offsets_told(&rig, "g", 2, true).await;
     assert_eq!(stable, Ok(vec![(7, ErrorCode::None), none]));
 }
+
+/// Clients before version 7 cannot ask for stable offsets: they are told the offset before.
+#[rstest]
+#[tokio::test(start_paused = true)]
+async fn whoever_cannot_ask_for_stable_offsets_is_told_the_one_before(
+    #[values(MEMORY, QUEEN)] stage: TransactionStage,
+) {
+    let rig = rig(stage).await;
+    let mut producer = Producer::new(&rig, "tx").await;
+    producer.add_offsets(&rig, "g").await;
+    producer.offsets(&rig, "g", 1, 3).await;
+    assert_eq!(producer.commit(&rig).await, ErrorCode::None);
+    producer.add_offsets(&rig, "g").await;
+    producer.offsets(&rig, "g", 1, 7).await;
+    let before = (3, ErrorCode::None);
+    for version in 1..=7 {
+        let told = single_offset_told(&rig, version, false).await;
+        assert_eq!(told, before, "version {version}");
+    }
+    let waits = (-1, ErrorCode::UnstableOffsetCommit);
+    assert_eq!(single_offset_told(&rig, 7, true).await, waits);
+    assert_eq!(producer.commit(&rig).await, ErrorCode::None);
+    for version in 1..=7 {
+        let told = single_offset_told(&rig, version, version == 7).await;
+        assert_eq!(told, (7, ErrorCode::None), "version {version}");
+    }
+}
+
+/// Partition 0 of `t` in group `g`, asked for in the form of versions that know one group.
+async fn single_offset_told(rig: &Rig, version: i16, require_stable: bool) -> (i64, ErrorCode) {
+    let asked = typed::offset_fetch_request::OffsetFetchRequestTopic::default()
+        .with_name(topic("t"))
+        .with_partition_indexes(vec![0]);
+    let request = typed::OffsetFetchRequest::default()
+        .with_group_id(typed::GroupId(text("g")))
+        .with_require_stable(require_stable)
+        .with_topics(Some(vec![asked]));
+    let response = handlers::offset_fetch::handle(&rig.cx(version), request).await;
+    let response = crate::rig::encodable(response, version);
+    let partition = &response.topics[0].partitions[0];
+    (partition.committed_offset, code(partition.error_code))
+}
