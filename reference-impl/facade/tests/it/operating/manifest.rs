@@ -49,6 +49,24 @@ fn the_manifest_gives_every_node_its_own_address_and_sets_what_exists() {
         );
     }
 
+    // Draining machines takes one node at a time, and never none.
+    let budgets = of_kind(&documents, "PodDisruptionBudget");
+    let [budget] = budgets[..] else {
+        panic!("one PodDisruptionBudget");
+    };
+    assert_eq!(budget["apiVersion"], "policy/v1");
+    assert_eq!(budget["spec"]["maxUnavailable"], 1);
+    assert!(budget["spec"]["minAvailable"].is_null(), "one of the two");
+    assert_eq!(
+        budget.pointer("/spec/selector/matchLabels"),
+        set.pointer("/spec/selector/matchLabels")
+    );
+    let replicas = set.pointer("/spec/replicas").and_then(Value::as_u64);
+    assert!(
+        replicas > Some(1),
+        "a budget of one node more than there are"
+    );
+
     let page = read(VARIABLES);
     let mut variables: BTreeMap<&str, &Value> = BTreeMap::new();
     for variable in container["env"].as_array().expect("variables") {
