@@ -17,7 +17,7 @@ use fake_queen::conformance::{self, Target};
 use fake_queen::ids::TenantId;
 use fake_queen::proxy::{self, Cell, CellFile, Proxy};
 use fake_queen::{KafkaStatus, KvRates, Options, Queen, Storage};
-use host::Secret;
+use host::{Secret, files};
 use tokio::signal::unix::{SignalKind, signal};
 use uuid::Uuid;
 
@@ -166,9 +166,9 @@ async fn run(serve: Serve) -> Result<(), Box<dyn std::error::Error>> {
     let executable = std::env::current_exe()?;
     let settings = supervisor::Settings::read(|name| std::env::var_os(name), &executable)?;
     let kafka = supervisor::Status::default();
-    let secret = serve.jwt_secret_file.map(std::fs::read).transpose()?;
+    let secret = serve.jwt_secret_file.map(read_secret).transpose()?;
     let options = Options {
-        jwt: secret.map(|secret| Key::new(secret.trim_ascii_end())),
+        jwt: secret.map(|secret| Key::new(secret.expose())),
         storage: serve.dir.map_or(Storage::Memory, Storage::Directory),
         kv_rates: Some(KvRates {
             reads_per_second: serve.kv_read_rate,
@@ -276,9 +276,25 @@ async fn serve_proxy(asked: ProxyArguments) -> Result<(), Box<dyn std::error::Er
     Ok(())
 }
 
+/// The longest secret, and the largest cell: some ten thousand keys.
+const MAX_SECRET_BYTES: u64 = 64 << 10;
+const MAX_CELL_BYTES: u64 = 16 << 20;
+
+/// A secret without the white space at the end of its file. One of nothing would let in whoever
+/// signs with nothing.
+fn read_secret(path: PathBuf) -> Result<Secret<Vec<u8>>, Box<dyn std::error::Error>> {
+    let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let secret = files::read(&path, MAX_SECRET_BYTES).map_err(|error| named(&error))?;
+    let secret = secret.trim_ascii_end();
+    if secret.is_empty() {
+        return Err(named(&"holds no secret").into());
+    }
+    Ok(Secret::new(secret.to_vec()))
+}
+
 fn read_cell(path: &std::path::Path, cell: &Cell) -> Result<(), Box<dyn std::error::Error>> {
     let named = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    let text = std::fs::read(path).map_err(|error| named(&error))?;
+    let text = files::read(path, MAX_CELL_BYTES).map_err(|error| named(&error))?;
     let file = CellFile::parse(&text).map_err(|error| named(&error))?;
     file.apply(cell)?;
     Ok(())

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use futures::FutureExt;
 use host::service::InProcess;
 use host::{Host, Listener};
 
@@ -51,12 +50,12 @@ impl Queen {
 
     /// Serves a pipe and hands out its other end.
     pub fn in_process(self) -> InProcess {
-        let (connector, listener) = host::pipe::pipe(PIPE_BYTES);
-        self.serve(Box::new(listener));
-        InProcess {
-            connector: Arc::new(connector),
-            stop: Box::new(move || async move { self.stop().await }.boxed()),
-        }
+        let served = self.clone();
+        InProcess::piped(
+            PIPE_BYTES,
+            |listener| served.serve(listener),
+            move || async move { self.stop().await },
+        )
     }
 
     /// Stops: no new connections, requests in flight are answered, parked fetches answer at once,

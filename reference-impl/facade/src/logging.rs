@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal, Write, stderr};
 
+use host::text::visible;
 use tracing_subscriber::EnvFilter;
 
 use crate::config::LogConfig;
@@ -26,10 +27,10 @@ impl<W: Write> Write for Lossy<W> {
 /// Characters of what a client said that a line of the log shows.
 const MAX_SHOWN_CHARS: usize = 64;
 
-/// The first characters of what a client said, without control characters.
+/// The first characters of what a client said, as a terminal only shows them, on one line.
 pub(crate) fn printable(text: &str) -> String {
-    let shown = text.chars().take(MAX_SHOWN_CHARS);
-    shown.filter(|c| !c.is_control()).collect()
+    let shown = visible(text).filter(|c| !c.is_control());
+    shown.take(MAX_SHOWN_CHARS).collect()
 }
 
 /// Installs the logger of this process. A second call changes nothing.
@@ -75,10 +76,7 @@ mod tests {
 
     #[test]
     fn what_a_client_says_makes_no_line_of_its_own_and_no_long_one() {
-        assert_eq!(
-            printable("orders\r\n\u{1b}[31mservice"),
-            "orders[31mservice"
-        );
+        assert_eq!(printable("orders\r\n\u{1b}[31mservice"), "ordersservice");
         assert_eq!(printable(&"ä".repeat(1000)), "ä".repeat(MAX_SHOWN_CHARS));
     }
 }

@@ -188,8 +188,9 @@ impl Counts {
     }
 }
 
-/// IPv4 in IPv6 clothes is IPv4; an IPv6 subscriber owns a /64.
-fn counted_as(peer: IpAddr) -> IpAddr {
+/// What connections of `peer` are counted under: IPv4 in IPv6 clothes is IPv4; an IPv6 subscriber owns
+/// a /64.
+pub fn counted_as(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
         v4 => v4,

@@ -10,6 +10,7 @@ pub mod blocking;
 pub mod budget;
 pub mod clock;
 pub mod entropy;
+pub mod files;
 pub mod frame;
 pub mod gate;
 pub mod metrics;
@@ -20,6 +21,7 @@ pub mod sampled;
 pub mod secret;
 pub mod service;
 pub mod shutdown;
+pub mod text;
 pub mod tls;
 
 use std::sync::Arc;

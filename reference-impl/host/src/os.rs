@@ -103,6 +103,13 @@ impl Listener for OsListener {
     }
 }
 
+/// A socket that was made elsewhere, as a stream of the seam.
+pub fn stream(stream: TcpStream) -> BoxStream {
+    let nowhere = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+    let peer = stream.peer_addr().unwrap_or(nowhere);
+    OsStream::boxed(stream, peer)
+}
+
 /// A TCP stream with its addresses read once, so they are still known after a reset.
 struct OsStream {
     stream: TcpStream,

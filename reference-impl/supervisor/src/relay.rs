@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use host::text::visible;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::Instant;
 
@@ -61,31 +62,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 }
 
-/// Without terminal escape sequences and control characters; a tab is a space.
+/// What a terminal only shows, on one line; a tab is a space.
 fn printable(text: &str) -> String {
-    let mut clean = String::with_capacity(text.len());
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '\u{1b}' => {
-                // CSI ends with its final byte, OSC with BEL or ESC, others with one character.
-                match characters.next() {
-                    Some('[') => {
-                        characters.find(|c| ('\u{40}'..='\u{7e}').contains(c));
-                    }
-                    Some(']') => {
-                        characters.find(|c| matches!(c, '\u{7}' | '\u{1b}'));
-                        characters.next_if_eq(&'\\');
-                    }
-                    _ => {}
-                }
-            }
-            '\t' => clean.push(' '),
-            character if character.is_control() => {}
-            character => clean.push(character),
-        }
-    }
-    clean
+    let spaced = visible(text).map(|c| if c == '\t' { ' ' } else { c });
+    spaced.filter(|c| !c.is_control()).collect()
 }
 
 /// Which lines are shown.
@@ -167,8 +147,6 @@ mod tests {
     #[rstest]
     #[case("plain", "plain")]
     #[case("\u{1b}[32m INFO\u{1b}[0m a\tb", " INFO a b")]
-    #[case("\u{1b}]0;owned\u{7}after", "after")]
-    #[case("\u{1b}]0;owned\u{1b}\\after", "after")]
     #[case("a\u{0}b\r\u{9b}", "ab")]
     fn lines_are_printable(#[case] dirty: &str, #[case] clean: &str) {
         assert_eq!(printable(dirty), clean);

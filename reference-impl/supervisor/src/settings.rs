@@ -7,6 +7,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use host::Secret;
+use host::text::cut;
+
 /// Turns the facade on.
 pub const EMBEDDED: &str = "QUEEN_KAFKA_EMBEDDED";
 /// Where its executable is.
@@ -46,7 +49,7 @@ pub enum Refused {
     #[error("{EMBEDDED}=true needs {ADVERTISED}: the address that Kafka clients dial")]
     Advertised,
     /// There is no such file.
-    #[error("{BIN}: {0} is not a file")]
+    #[error("{BIN}: {} is not a file", cut(&.0.to_string_lossy(), 256))]
     Bin(PathBuf),
 }
 
@@ -57,8 +60,9 @@ pub struct Settings {
     pub bin: PathBuf,
     /// Between SIGTERM and SIGKILL.
     pub grace: Duration,
-    /// Where it finds Queen; `None` is the broker's own listener.
-    pub queen_url: Option<String>,
+    /// Where it finds Queen; `None` is the broker's own listener. Somebody may have written a password
+    /// into it.
+    pub queen_url: Option<Secret<String>>,
     /// Whether it brings a credential, or its clients do.
     pub has_credential: bool,
 }
@@ -101,7 +105,7 @@ impl Settings {
         Ok(Some(Self {
             bin,
             grace: grace.max(SHORTEST_GRACE),
-            queen_url: text(QUEEN_URL),
+            queen_url: text(QUEEN_URL).map(Secret::new),
             has_credential: set(QUEEN_TOKEN).is_some()
                 || text(SASL).is_some_and(|mechanism| mechanism.eq_ignore_ascii_case("plain")),
         }))
@@ -119,7 +123,7 @@ impl Settings {
     /// broker's listener has.
     pub fn child_url(&self, bound: SocketAddr) -> (String, &'static str) {
         match &self.queen_url {
-            Some(url) => (url.clone(), "QUEEN_URL (explicit)"),
+            Some(url) => (url.expose().clone(), "QUEEN_URL (explicit)"),
             None => (
                 format!("http://{}", reachable(bound)),
                 "loopback (bound listener)",
@@ -138,10 +142,11 @@ fn reachable(bound: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, bound.port())
 }
 
-/// A URL without the credentials that may stand in it.
+/// A URL without what may be a credential in it: user, password, query and fragment.
 pub fn shown_url(url: &str) -> String {
     match url.split_once("://") {
         Some((scheme, rest)) => {
+            let rest = rest.split(['?', '#']).next().unwrap_or_default();
             let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
             let host = authority
                 .rsplit_once('@')
@@ -251,5 +256,10 @@ mod tests {
     fn a_shown_url_has_no_credentials() {
         assert_eq!(shown_url("http://u:p@h:1/x@y"), "http://h:1/x@y");
         assert_eq!(shown_url("http://h:1"), "http://h:1");
+        assert_eq!(shown_url("http://h:1/x?token=s#s"), "http://h:1/x");
+        let url = ("QUEEN_URL", "http://u:hunter2@h");
+        let bin = here();
+        let settings = read(&[ON, AT, url, (BIN, bin.to_str().unwrap())], &here());
+        assert!(!format!("{settings:?}").contains("hunter2"));
     }
 }

@@ -1,10 +1,10 @@
 //! The certificate and key of the listener, from files: read at boot, and again when they change.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use host::files::{self, FileError};
 use host::tls::{Acceptor, Identity, IdentityError};
 use host::{Host, Secret};
 use tokio::sync::Notify;
@@ -27,11 +27,11 @@ pub struct TlsFiles {
 #[derive(Debug, thiserror::Error)]
 pub enum TlsFilesError {
     /// The chain's file cannot be read.
-    #[error("cannot be read: {0}")]
-    Cert(io::Error),
+    #[error("{0}")]
+    Cert(FileError),
     /// The key's file cannot be read.
-    #[error("cannot be read: {0}")]
-    Key(io::Error),
+    #[error("{0}")]
+    Key(FileError),
     /// They are no identity.
     #[error("{0}")]
     Identity(#[from] IdentityError),
@@ -63,22 +63,10 @@ impl TlsFiles {
     }
 
     fn read(&self) -> Result<Contents, TlsFilesError> {
-        let cert = read(&self.cert).map_err(TlsFilesError::Cert)?;
-        let key = read(&self.key).map_err(TlsFilesError::Key)?;
+        let cert = files::read(&self.cert, MAX_FILE_BYTES).map_err(TlsFilesError::Cert)?;
+        let key = files::read(&self.key, MAX_FILE_BYTES).map_err(TlsFilesError::Key)?;
         Ok((cert, Secret::new(key)))
     }
-}
-
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    use std::io::Read as _;
-
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path)?;
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::other("larger than 1 MiB"));
-    }
-    Ok(bytes)
 }
 
 /// Gives `acceptor` what the files hold whenever that has changed, and when `asked` says to look

@@ -25,20 +25,25 @@ fn time_for(bytes: usize) -> Duration {
 /// Until when a peer has done its part. It can't pay in advance: what it took fast yesterday does
 /// not excuse it today.
 #[derive(Clone, Copy, Debug)]
-struct Pace {
+pub struct Pace {
     paid_until: Instant,
 }
 
 impl Pace {
     /// A peer that owes nothing until now.
-    fn start() -> Self {
+    pub fn start() -> Self {
         Self {
             paid_until: Instant::now(),
         }
     }
 
+    /// Since when it owes its part.
+    pub fn paid_until(&self) -> Instant {
+        self.paid_until
+    }
+
     /// It moved `bytes`.
-    fn moved(&mut self, bytes: usize) {
+    pub fn moved(&mut self, bytes: usize) {
         let now = Instant::now();
         let paid = self.paid_until.checked_add(time_for(bytes));
         self.paid_until = paid.map_or(now, |paid| paid.min(now));

@@ -13,6 +13,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, version};
 use super::stream::Tls;
 use super::{HostTime, provider};
 use crate::Clock;
+use crate::files;
 use crate::net::{BoxStream, Connect};
 
 /// The authorities whose certificates are believed.
@@ -46,8 +47,12 @@ impl Roots {
     ///
     /// # Errors
     ///
-    /// [`NoRoots`] when the system has none.
+    /// [`NoRoots`] when the system has none, or when `SSL_CERT_FILE` names no file that ends.
     pub fn of_system() -> Result<Self, NoRoots> {
+        if let Some(file) = std::env::var_os("SSL_CERT_FILE") {
+            files::regular(file.as_ref())
+                .map_err(|error| NoRoots(format!(": SSL_CERT_FILE {error}")))?;
+        }
         let found = rustls_native_certs::load_native_certs();
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(found.certs);

@@ -1,14 +1,18 @@
 //! A certificate chain and its private key, from PEM.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio_rustls::rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use tokio_rustls::rustls::crypto::ring::sign::any_supported_type;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use tokio_rustls::rustls::server::ParsedCertificate;
 use tokio_rustls::rustls::sign::CertifiedKey;
-use tokio_rustls::rustls::{Error as TlsError, InconsistentKeys};
+use tokio_rustls::rustls::{CertificateError, Error as TlsError, InconsistentKeys, RootCertStore};
 
-use crate::Secret;
+use super::provider;
+use crate::{Secret, WallTime};
 
 /// What a listener proves that it is.
 #[derive(Clone, Debug)]
@@ -53,6 +57,20 @@ impl IdentityError {
     }
 }
 
+/// Why peers that check will not believe a certificate, whoever they trust.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// It is for other names.
+    #[error("is not for this name")]
+    Name,
+    /// Its time is over.
+    #[error("has expired")]
+    Expired,
+    /// Its time has not begun.
+    #[error("is not valid yet")]
+    NotYet,
+}
+
 impl Identity {
     /// Reads `chain` (leaf first) and `key`, and proves that they belong together.
     ///
@@ -77,6 +95,36 @@ impl Identity {
             Err(TlsError::InconsistentKeys(_)) => Err(IdentityError::Mismatch),
             Err(_) => Err(IdentityError::BadCertificate),
         }
+    }
+
+    /// Whether the leaf proves that a listener is `name` (a DNS name or an address) at `now`. Whether
+    /// peers trust who signed it is not known here.
+    ///
+    /// # Errors
+    ///
+    /// [`Unfit`].
+    pub fn fits(&self, name: &str, now: WallTime) -> Result<(), Unfit> {
+        let name = ServerName::try_from(name).map_err(|_| Unfit::Name)?;
+        // What was read as an identity has a leaf that can be read.
+        let leaf = self.0.end_entity_cert().map_err(|_| Unfit::Name)?;
+        let leaf = ParsedCertificate::try_from(leaf).map_err(|_| Unfit::Name)?;
+        let ms = u64::try_from(now.epoch_ms()).unwrap_or_default();
+        let now = UnixTime::since_unix_epoch(Duration::from_millis(ms));
+        let algorithms = provider().signature_verification_algorithms;
+        // Nobody is trusted: the leaf's own time is looked at before that.
+        let nobody = RootCertStore::empty();
+        let verdict =
+            verify_server_cert_signed_by_trust_anchor(&leaf, &nobody, &[], now, algorithms.all);
+        match verdict {
+            Err(TlsError::InvalidCertificate(
+                CertificateError::Expired | CertificateError::ExpiredContext { .. },
+            )) => return Err(Unfit::Expired),
+            Err(TlsError::InvalidCertificate(
+                CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. },
+            )) => return Err(Unfit::NotYet),
+            _ => {}
+        }
+        verify_server_name(&leaf, &name).map_err(|_| Unfit::Name)
     }
 }
 
@@ -132,5 +180,25 @@ mod tests {
         let error = Identity::from_pem(chain.as_bytes(), &key).unwrap_err();
         assert_eq!(error, why);
         assert!(error.is_of_key());
+    }
+
+    #[test]
+    fn a_leaf_fits_its_names_in_its_time_whoever_signed_it() {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let names = ["kafka.test".to_owned(), "10.0.0.7".to_owned()];
+        let mut made = rcgen::CertificateParams::new(names).unwrap();
+        made.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        made.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        let chain = made.self_signed(&key).unwrap().pem();
+        let key = Secret::new(key.serialize_pem().into_bytes());
+        let identity = Identity::from_pem(chain.as_bytes(), &key).unwrap();
+        let at = |year: i64| WallTime::from_epoch_ms((year - 1970) * 31_557_600_000 + 86_400_000);
+        let fits = |name: &str, year: i64| identity.fits(name, at(year));
+        assert_eq!(fits("kafka.test", 2020), Ok(()));
+        assert_eq!(fits("10.0.0.7", 2020), Ok(()));
+        assert_eq!(fits("other.test", 2020), Err(Unfit::Name));
+        assert_eq!(fits("no name", 2020), Err(Unfit::Name));
+        assert_eq!(fits("kafka.test", 2019), Err(Unfit::NotYet));
+        assert_eq!(fits("kafka.test", 2026), Err(Unfit::Expired));
     }
 }

@@ -19,7 +19,7 @@ use tokio_rustls::rustls::time_provider::TimeProvider;
 use crate::Clock;
 
 pub use client::{NoRoots, Roots, TlsConnect, TlsNameError};
-pub use identity::{Identity, IdentityError};
+pub use identity::{Identity, IdentityError, Unfit};
 pub use server::{Accepted, Acceptor};
 
 /// The wall clock of a host, as rustls asks for it.
