@@ -1,6 +1,26 @@
 //! Writing JSON by hand: the message plane renders thousands of records a call and never builds a
 //! tree of them. Pure functions over byte buffers.
 
+use serde::de::{Deserialize, Deserializer, Error};
+use serde_json::value::RawValue;
+
+/// A structure that is written as an object. Serde also takes an array for one, whose elements it
+/// would read as the fields in the order of the code: not as any other reader reads them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Object<T>(pub T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let raw = <&'de RawValue>::deserialize(from)?;
+        if !raw.get().starts_with('{') {
+            return Err(D::Error::custom("not an object"));
+        }
+        serde_json::from_str(raw.get())
+            .map(Self)
+            .map_err(D::Error::custom)
+    }
+}
+
 /// Appends `text` as a JSON string with its quotes.
 pub fn string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');

@@ -25,6 +25,22 @@ pub fn decode(segment: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| segment.to_owned())
 }
 
+/// Percent-encoded but for what RFC 3986 calls unreserved.
+pub fn encode(text: &str) -> String {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            out.push('%');
+            out.push(char::from(HEX[usize::from(byte >> 4)]));
+            out.push(char::from(HEX[usize::from(byte & 15)]));
+        }
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use rstest::rstest;

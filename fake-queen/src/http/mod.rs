@@ -2,6 +2,7 @@
 
 pub mod body;
 pub mod error;
+pub mod query;
 pub mod reply;
 pub mod server;
 pub mod target;

@@ -127,6 +127,11 @@ async fn serve<S: Site>(site: Arc<S>, stream: BoxStream) {
     }
 }
 
+/// Whether a request says in one way where it is meant to go.
+pub fn has_one_host(headers: &http::HeaderMap) -> bool {
+    headers.get_all(http::header::HOST).iter().count() <= 1
+}
+
 /// The connection is to be cut without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("cut by an injected fault")]

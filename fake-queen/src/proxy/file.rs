@@ -1,6 +1,7 @@
 //! A cell as a file describes it: clusters, plans, keys. JSON.
 
 use host::Secret;
+use host::text::cut;
 use serde::{Deserialize, Deserializer};
 use uuid::Uuid;
 
@@ -57,6 +58,12 @@ pub enum FileError {
         /// From 1.
         column: usize,
     },
+    /// It can't be the first label of a host.
+    #[error("a cluster's slug has 1 to 63 of a-z, 0-9 and '-'; {0:?} is none")]
+    Slug(String),
+    /// Two clusters are reached by one host, so one of them would get the other's data.
+    #[error("cluster {0} is there twice; case doesn't count")]
+    ClusterTwice(String),
     /// Two keys have one id, or one secret would be two keys'.
     #[error("key {0} is there twice")]
     Twice(String),
@@ -72,11 +79,21 @@ impl CellFile {
             line: error.line(),
             column: error.column(),
         })?;
+        let mut slugs = std::collections::BTreeSet::new();
+        for ClusterRow { slug, .. } in &file.clusters {
+            let in_labels = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            if slug.is_empty() || slug.len() > 63 || !slug.bytes().all(in_labels) {
+                return Err(FileError::Slug(cut(slug, 63).into_owned()));
+            }
+            if !slugs.insert(Slug::from(slug.as_str())) {
+                return Err(FileError::ClusterTwice(slug.clone()));
+            }
+        }
         let mut seen = std::collections::BTreeSet::new();
         let mut secrets = std::collections::BTreeSet::new();
         for row in file.clusters.iter().flat_map(|cluster| &cluster.keys) {
             if !seen.insert(&row.id) || !secrets.insert(row.key.expose()) {
-                return Err(FileError::Twice(row.id.0.clone()));
+                return Err(FileError::Twice(cut(&row.id.0, 64).into_owned()));
             }
         }
         Ok(file)

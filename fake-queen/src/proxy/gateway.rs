@@ -19,13 +19,15 @@ use super::cell::{Caller, Cell, Cluster, Slug, bare_host};
 use super::class::{Access, Class, Feature};
 use super::kafka_kv;
 use super::keys::Scopes;
-use super::produce::{self, Load};
+use super::produce::{self, Load, Pushed};
 use super::refusal::Refusal;
+use super::shares::Shares;
 use super::upstream::Upstream;
 use crate::http::body::Intake;
 use crate::http::error::ApiError;
+use crate::http::query::Query;
 use crate::http::reply::Reply;
-use crate::http::server::{HangUp, Site};
+use crate::http::server::{HangUp, Site, has_one_host};
 use crate::ids;
 
 /// Whose data a call is about; only the proxy says so.
@@ -51,6 +53,7 @@ pub struct Gateway {
     pub(super) cell: Cell,
     pub(super) upstream: Upstream,
     pub(super) intake: Intake,
+    pub(super) shares: Shares,
     /// Whether rates and quotas are more than a line of the log.
     pub(super) enforce: bool,
     pub(super) stopped: watch::Sender<bool>,
@@ -92,6 +95,9 @@ impl Gateway {
         counted: &mut Option<Slug>,
     ) -> Result<Answer, Refusal> {
         let (head, incoming) = request.into_parts();
+        if !has_one_host(&head.headers) {
+            return Err(Refusal::Invalid("more than one Host header".into()));
+        }
         let class = Class::of(&head.method, head.uri.path());
         if class == Class::Health {
             return Ok(local(Reply::value(&json!({"status": "healthy"}))));
@@ -104,7 +110,10 @@ impl Gateway {
         if class == Class::Blocked {
             return Err(Refusal::Blocked);
         }
-        let (body, _held) = self.intake.read(incoming).await.map_err(unread)?;
+        let query = head.uri.query().map(Query::parse);
+        let share = self.shares.of(&slug);
+        let read = self.intake.read(incoming, Some(&share)).await;
+        let (body, _held) = read.map_err(unread)?;
         let class = match class {
             Class::Kv => kafka_kv::classify(&body),
             class => class,
@@ -119,19 +128,22 @@ impl Gateway {
         if class == Class::Identity {
             return Ok(local(identity(&cluster, &caller)));
         }
-        let load = self.admit_load(class, &head, &body, &cluster)?;
-        let parked = match head.uri.query() {
+        let (load, named) = self.admit_load(class, &head, &body, &cluster)?;
+        let parked = match &query {
             Some(query) if waits(query) => Some(self.enforced_place(&slug)?),
             _ => None,
         };
         let bytes = body.len() as u64;
-        let sent = self.upstream.call(self.passed_on(head, body, &cluster)?);
-        let response = sent.await?;
+        let asked = self.passed_on(head, query.as_ref(), body, &cluster)?;
+        let response = self.upstream.call(asked).await?;
         drop(parked);
+        if response.status().is_success() {
+            self.cell.register(&slug, &named);
+        }
         self.cell.meter(&slug, |metering| {
             metering.requests += 1;
-            if let (Some(load), true) = (load, response.status().is_success()) {
-                metering.messages += load.items as u64;
+            if let (Some(items), true) = (load, response.status().is_success()) {
+                metering.messages += items as u64;
                 metering.bytes += bytes;
             }
         });
@@ -180,29 +192,31 @@ impl Gateway {
         Ok(())
     }
 
-    /// The checks of a body that makes or fills queues.
+    /// The checks of a body that makes or fills queues: how many items it has, when it is a push, and
+    /// the lanes it names. They are kept once the broker has taken them.
     fn admit_load(
         &self,
         class: Class,
         head: &Parts,
         body: &[u8],
         cluster: &Cluster,
-    ) -> Result<Option<Load>, Refusal> {
+    ) -> Result<(Option<usize>, Vec<Pushed>), Refusal> {
         let (plan, slug) = (&cluster.plan, &cluster.slug);
         if class == Class::Produce {
-            let load = produce::load(body, plan)?;
-            self.enforced(self.cell.register(slug, &load.lanes))?;
-            self.enforced(self.cell.admit_messages(slug, load.items))?;
-            return Ok(Some(load));
+            let Load { items, lanes } = produce::load(body, plan)?;
+            self.enforced(self.cell.admit_names(slug, &lanes))?;
+            self.enforced(self.cell.admit_messages(slug, items))?;
+            return Ok((Some(items), lanes));
         }
         if class == Class::QueueAdmin && head.uri.path() == "/api/v1/configure" {
             let made = match produce::configured(body, plan) {
                 Err(refusal) if refusal.is_advisory() => self.enforced(Err(refusal)).map(|()| None),
                 read => read,
             }?;
-            self.enforced(self.cell.register(slug, made.as_slice()))?;
+            self.enforced(self.cell.admit_names(slug, made.as_slice()))?;
+            return Ok((None, made.into_iter().collect()));
         }
-        Ok(None)
+        Ok((None, Vec::new()))
     }
 
     fn enforced_place(&self, slug: &Slug) -> Result<Option<super::cell::Parked>, Refusal> {
@@ -225,11 +239,18 @@ impl Gateway {
     fn passed_on(
         &self,
         head: Parts,
+        query: Option<&Query>,
         body: Bytes,
         cluster: &Cluster,
     ) -> Result<Request<Full<Bytes>>, Refusal> {
         let invalid = |error: http::Error| Refusal::Invalid(error.to_string());
-        let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+        let mut target = format!("{}{}", self.upstream.base_path, head.uri.path());
+        if let Some(query) = query {
+            let query = query.encode();
+            let query = query.map_err(|twice| Refusal::Invalid(twice.to_string()))?;
+            target.push('?');
+            target.push_str(&query);
+        }
         let mut headers = head.headers;
         for name in HOP_BY_HOP {
             headers.remove(name);
@@ -248,7 +269,7 @@ impl Gateway {
         }
         let mut request = Request::builder()
             .method(head.method)
-            .uri(format!("{}{path}", self.upstream.base_path))
+            .uri(target)
             .body(Full::new(body))
             .map_err(invalid)?;
         *request.headers_mut() = headers;
@@ -320,13 +341,15 @@ fn identity(cluster: &Cluster, caller: &Caller) -> Reply {
     }))
 }
 
-fn waits(query: &str) -> bool {
-    query.split('&').any(|pair| pair == "wait=true")
+/// Whether a call may park. Only what is plainly no doesn't: the broker judges the value.
+fn waits(query: &Query) -> bool {
+    !matches!(query.get("wait"), None | Some("" | "false"))
 }
 
 fn unread(error: ApiError) -> Refusal {
     match error {
         ApiError::BodyTooLarge => Refusal::TooLarge("body"),
+        ApiError::BodyTimedOut => Refusal::Slow,
         error => Refusal::Invalid(error.to_string()),
     }
 }

@@ -1,55 +1,28 @@
 //! Which KV batches only keep what Kafka's groups and transactions keep (contract section 8): those
 //! need the `consume` scope and no feature. Pure.
 
-use std::borrow::Cow;
-
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::class::{Access, Class, Feature};
+use crate::engine::kv::parse::{self, RawOperation};
+use crate::json::Object;
 
 /// Where a facade keeps its rows.
 const NAMESPACE: &str = "queen-kafka";
 /// How its keys begin.
 const PREFIX: &str = "qk:";
 
-/// What counts of an operation; a field that is there twice makes the batch unreadable.
-#[derive(Deserialize)]
-struct Operation<'a> {
-    #[serde(borrow)]
-    ns: Option<&'a RawValue>,
-    #[serde(borrow)]
-    op: Option<&'a RawValue>,
-    #[serde(borrow)]
-    key: Option<&'a RawValue>,
-    #[serde(borrow)]
-    keys: Option<&'a RawValue>,
-    #[serde(borrow)]
-    prefix: Option<&'a RawValue>,
-}
-
 /// The class of `POST /api/v1/kv` with this body. One that can't be read is gated.
 pub fn classify(body: &[u8]) -> Class {
-    let Some(operations) = operations(body) else {
+    let Some(parsed) = operations(body) else {
         return Class::Gated(Feature::Kv, Access::Grow);
     };
-    let parsed: Option<Vec<Operation<'_>>> = operations
-        .iter()
-        .map(|operation| {
-            // Not an array of the fields, which the broker has in another order.
-            let is_object = operation.get().starts_with('{');
-            is_object.then(|| serde_json::from_str(operation.get()).ok())?
-        })
-        .collect();
-    let Some(parsed) = parsed else {
-        return Class::Gated(Feature::Kv, Access::Grow);
-    };
-    if !parsed.is_empty() && parsed.iter().all(Operation::is_of_kafka) {
+    if !parsed.is_empty() && parsed.iter().all(is_of_kafka) {
         return Class::Consume;
     }
     let access = parsed
         .iter()
-        .map(Operation::access)
+        .map(access)
         .fold(Access::Read, |worst, access| match (worst, access) {
             (Access::Grow, _) | (_, Access::Grow) => Access::Grow,
             (Access::Shrink, _) | (_, Access::Shrink) => Access::Shrink,
@@ -58,63 +31,47 @@ pub fn classify(body: &[u8]) -> Class {
     Class::Gated(Feature::Kv, access)
 }
 
-/// The elements of a bare array, or of `operations`.
-fn operations(body: &[u8]) -> Option<Vec<&RawValue>> {
-    #[derive(Deserialize)]
-    struct Named<'a> {
-        #[serde(borrow)]
-        operations: Vec<&'a RawValue>,
+fn operations(body: &[u8]) -> Option<Vec<RawOperation<'_>>> {
+    let elements = parse::elements(body).ok()?;
+    let mut parsed = Vec::with_capacity(elements.len());
+    for raw in elements {
+        let Object(operation) = serde_json::from_str(raw.get()).ok()?;
+        parsed.push(operation);
     }
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first == Some(&b'[') {
-        serde_json::from_slice(body).ok()
-    } else {
-        let named = serde_json::from_slice::<Named<'_>>(body).ok()?;
-        Some(named.operations)
+    Some(parsed)
+}
+
+fn is_of_kafka(operation: &RawOperation<'_>) -> bool {
+    let op = text(operation.op);
+    let known = matches!(
+        op.as_deref(),
+        Some("put" | "delete" | "getMany" | "getPrefix")
+    );
+    let one = [operation.key, operation.prefix];
+    let mut addresses = one.into_iter().flatten().peekable();
+    let addressed = addresses.peek().is_some() || operation.keys.is_some();
+    known
+        && text(operation.ns).as_deref() == Some(NAMESPACE)
+        && addressed
+        && addresses.all(|raw| text(Some(raw)).is_some_and(|key| key.starts_with(PREFIX)))
+        && operation.keys.is_none_or(all_of_kafka)
+}
+
+fn access(operation: &RawOperation<'_>) -> Access {
+    match text(operation.op).as_deref() {
+        Some("get" | "getMany" | "getPrefix") => Access::Read,
+        Some("delete") => Access::Shrink,
+        _ => Access::Grow,
     }
 }
 
-impl Operation<'_> {
-    fn is_of_kafka(&self) -> bool {
-        let op = text(self.op);
-        let known = matches!(
-            op.as_deref(),
-            Some("put" | "delete" | "getMany" | "getPrefix")
-        );
-        let mut addresses = [self.key, self.prefix].into_iter().flatten().peekable();
-        let addressed = addresses.peek().is_some() || self.keys.is_some();
-        known
-            && text(self.ns).as_deref() == Some(NAMESPACE)
-            && addressed
-            && addresses.all(|raw| text(Some(raw)).is_some_and(|key| key.starts_with(PREFIX)))
-            && self.keys.is_none_or(all_of_kafka)
-    }
-
-    fn access(&self) -> Access {
-        match text(self.op).as_deref() {
-            Some("get" | "getMany" | "getPrefix") => Access::Read,
-            Some("delete") => Access::Shrink,
-            _ => Access::Grow,
-        }
-    }
-}
-
-fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    #[serde(transparent)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    serde_json::from_str::<Text<'_>>(raw?.get())
-        .ok()
-        .map(|text| text.0)
+fn text(raw: Option<&RawValue>) -> Option<String> {
+    parse::typed(raw)
 }
 
 fn all_of_kafka(keys: &RawValue) -> bool {
-    serde_json::from_str::<Vec<&RawValue>>(keys.get()).is_ok_and(|keys| {
-        !keys.is_empty()
-            && keys
-                .iter()
-                .all(|key| text(Some(key)).is_some_and(|key| key.starts_with(PREFIX)))
-    })
+    parse::typed::<Vec<String>>(Some(keys))
+        .is_some_and(|keys| !keys.is_empty() && keys.iter().all(|key| key.starts_with(PREFIX)))
 }
 
 #[cfg(test)]

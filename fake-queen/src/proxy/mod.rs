@@ -23,18 +23,19 @@ mod metering;
 mod plan;
 mod produce;
 mod refusal;
+mod shares;
 mod upstream;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::FutureExt;
 use host::service::InProcess;
 use host::{Connect, Host, Listener, Secret};
 use http::HeaderValue;
 use tokio::sync::watch;
 
 use self::gateway::Gateway;
+use self::shares::Shares;
 use self::upstream::Upstream;
 use crate::PIPE_BYTES;
 use crate::http::body::Intake;
@@ -122,6 +123,7 @@ impl Proxy {
             cell,
             upstream,
             intake: Intake::new(options.max_body_bytes, options.max_inflight_body_bytes),
+            shares: Shares::new(options.max_inflight_body_bytes, options.max_body_bytes),
             enforce: options.enforce,
             stopped: watch::Sender::new(false),
         };
@@ -143,12 +145,12 @@ impl Proxy {
 
     /// Serves a pipe and hands out its other end.
     pub fn in_process(self) -> InProcess {
-        let (connector, listener) = host::pipe::pipe(PIPE_BYTES);
-        self.serve(Box::new(listener));
-        InProcess {
-            connector: Arc::new(connector),
-            stop: Box::new(move || async move { self.stop().await }.boxed()),
-        }
+        let served = self.clone();
+        InProcess::piped(
+            PIPE_BYTES,
+            |listener| served.serve(listener),
+            move || async move { self.stop().await },
+        )
     }
 
     /// Stops: no new connections, requests in flight are answered.

@@ -40,6 +40,13 @@ pub struct Rate {
     pub burst: u32,
 }
 
+impl Plan {
+    /// Whether it bounds what the names of queues and partitions are kept for.
+    pub const fn counts_names(&self) -> bool {
+        self.max_queues.is_some() || self.max_partitions_per_queue.is_some()
+    }
+}
+
 impl Default for Plan {
     fn default() -> Self {
         Self {

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::plan::Plan;
 use super::refusal::Refusal;
+use crate::json::Object;
 use crate::routes::push::DEFAULT_LANE;
 
 /// A lane that is written to.
@@ -30,15 +31,15 @@ pub struct Load {
 #[derive(Deserialize)]
 struct Body<'a> {
     #[serde(borrow, default)]
-    items: Vec<Item<'a>>,
+    items: Vec<Object<Item<'a>>>,
     #[serde(borrow, default)]
-    operations: Vec<Operation<'a>>,
+    operations: Vec<Object<Operation<'a>>>,
 }
 
 #[derive(Deserialize)]
 struct Operation<'a> {
     #[serde(borrow, default)]
-    items: Vec<Item<'a>>,
+    items: Vec<Object<Item<'a>>>,
 }
 
 #[derive(Deserialize)]
@@ -62,10 +63,10 @@ pub fn load(body: &[u8], plan: &Plan) -> Result<Load, Refusal> {
     let items = body.items.iter().chain(
         body.operations
             .iter()
-            .flat_map(|operation| &operation.items),
+            .flat_map(|operation| &operation.0.items),
     );
     let mut load = Load::default();
-    for item in items {
+    for Object(item) in items {
         load.items += 1;
         if load.items > plan.max_batch_items {
             return Err(Refusal::TooLarge("max_batch_items"));
@@ -104,12 +105,12 @@ pub fn configured(body: &[u8], plan: &Plan) -> Result<Option<Pushed>, Refusal> {
     struct Body {
         queue: Option<String>,
         retention_seconds: Option<f64>,
-        options: Option<Options>,
+        options: Option<Object<Options>>,
     }
     let body: Body = object(body)?;
     let retention = body
         .options
-        .and_then(|options| options.retention_seconds)
+        .and_then(|options| options.0.retention_seconds)
         .or(body.retention_seconds);
     if let (Some(asked), Some(max)) = (retention, plan.max_retention_seconds)
         && asked > max as f64
@@ -122,13 +123,10 @@ pub fn configured(body: &[u8], plan: &Plan) -> Result<Option<Pushed>, Refusal> {
     }))
 }
 
-/// Reads an object. The fields of one that is written as an array would be taken for others than
-/// the broker takes them for.
 fn object<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Refusal> {
-    if !body.trim_ascii_start().starts_with(b"{") {
-        return Err(Refusal::Invalid("not an object".into()));
-    }
-    serde_json::from_slice(body).map_err(|error| Refusal::Invalid(error.to_string()))
+    serde_json::from_slice(body)
+        .map(|Object(read)| read)
+        .map_err(|error| Refusal::Invalid(error.to_string()))
 }
 
 #[cfg(test)]
@@ -172,6 +170,23 @@ mod tests {
             load(b"{\"items\":[", &plan(9)),
             Err(Refusal::Invalid(_))
         ));
+    }
+
+    #[test]
+    fn fields_as_an_array_are_refused_wherever_they_stand() {
+        for body in [
+            r#"[[{"queue":"q"}]]"#,
+            r#"{"items":[["q","0",1,null]]}"#,
+            r#"{"operations":[[[{"queue":"q"}]]]}"#,
+            r#"{"operations":[{"items":[["q","0",1,null]]}]}"#,
+        ] {
+            let read = load(body.as_bytes(), &Plan::default());
+            assert!(matches!(read, Err(Refusal::Invalid(_))), "{body}: {read:?}");
+        }
+        for body in [r#"["q",61]"#, r#"{"queue":"q","options":[61]}"#] {
+            let read = configured(body.as_bytes(), &Plan::default());
+            assert!(matches!(read, Err(Refusal::Invalid(_))), "{body}: {read:?}");
+        }
     }
 
     #[test]

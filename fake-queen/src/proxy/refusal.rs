@@ -65,6 +65,9 @@ pub enum Refusal {
     /// The body of a push can't be read, or stopped coming.
     #[error("invalid request: {0}")]
     Invalid(String),
+    /// The body came too slowly, or stopped coming.
+    #[error("the request's body came too slowly")]
+    Slow,
     /// The broker is out of reach, or broke off.
     #[error("upstream is not reachable")]
     BadGateway,
@@ -93,6 +96,7 @@ impl Refusal {
             Self::RateLimited { .. } => (StatusCode::TOO_MANY_REQUESTS, "rate_limited"),
             Self::TooLarge(_) => (StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large"),
             Self::Invalid(_) => (StatusCode::BAD_REQUEST, "invalid_request"),
+            Self::Slow => (StatusCode::REQUEST_TIMEOUT, "request_timeout"),
             Self::BadGateway => (StatusCode::BAD_GATEWAY, "bad_gateway"),
             Self::Timeout => (StatusCode::GATEWAY_TIMEOUT, "upstream_timeout"),
         }

@@ -2,9 +2,6 @@
 //! A call of reads is answered from the state; a call with any write goes through the writer.
 //! A lost `required` condition is 200 with `ok:false` and no results.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::Call;
 use super::admission::Kind;
 use crate::engine::change::KvRow;
@@ -25,7 +22,8 @@ pub type Ran = Result<Vec<Outcome>, Precondition>;
 /// # Errors
 /// The rules of section 7.5; 500 for the store.
 pub async fn handle(call: &Call<'_>) -> Result<Reply, ApiError> {
-    let operations = operations(call)?;
+    let operations =
+        parse::elements(&call.body).map_err(|error| ApiError::BadBody(error.to_string()))?;
     let parsed = parse::parse(&operations, Limits::CALL)?;
     if parsed.operations.is_empty() {
         return Ok(Reply::ok("{\"results\":[]}"));
@@ -67,22 +65,6 @@ pub fn lost_call(call: &Call<'_>, lost: &Precondition) -> Vec<u8> {
     }
     out.push(b'}');
     out
-}
-
-/// The elements of a bare array, or of `operations`.
-fn operations<'b>(call: &'b Call<'_>) -> Result<Vec<&'b RawValue>, ApiError> {
-    // `untagged` would build a tree first; the first byte tells.
-    let first = call.body.iter().find(|b| !b.is_ascii_whitespace());
-    if first == Some(&b'[') {
-        call.json()
-    } else {
-        #[derive(Deserialize)]
-        struct Named<'a> {
-            #[serde(borrow)]
-            operations: Vec<&'a RawValue>,
-        }
-        call.json::<Named<'_>>().map(|named| named.operations)
-    }
 }
 
 /// Takes a token and runs a call.

@@ -40,8 +40,9 @@ use crate::auth;
 use crate::console;
 use crate::faults::{Injected, RetryAfter};
 use crate::http::error::ApiError;
+use crate::http::query::Query;
 use crate::http::reply::Reply;
-use crate::http::server::HangUp;
+use crate::http::server::{HangUp, has_one_host};
 use crate::http::target::Target;
 use crate::ids::TenantId;
 use crate::node::Node;
@@ -73,11 +74,7 @@ impl Call<'_> {
 
     /// The value of a query parameter, percent-decoded.
     pub fn parameter(&self, name: &str) -> Option<String> {
-        self.query?
-            .split('&')
-            .filter_map(|pair| pair.split_once('='))
-            .find(|(key, _)| *key == name)
-            .map(|(_, value)| crate::percent::decode(&value.replace('+', " ")))
+        Query::parse(self.query?).get(name).map(str::to_owned)
     }
 }
 
@@ -88,7 +85,10 @@ impl Call<'_> {
 pub async fn answer(node: &Arc<Node>, request: Request<Incoming>) -> Result<Reply, HangUp> {
     let (head, incoming) = request.into_parts();
     let target = Target::of(&head.method, head.uri.path());
-    let (body, _held) = match node.intake.read(incoming).await {
+    if !has_one_host(&head.headers) {
+        return Ok(ApiError::BadRequest("more than one Host header").into_reply());
+    }
+    let (body, _held) = match node.intake.read(incoming, None).await {
         Ok(read) => read,
         Err(error) => return Ok(error.into_reply()),
     };

@@ -19,20 +19,20 @@ use crate::world::{self, START_MS};
 
 const ACME: TenantId = TenantId(Uuid::from_u128(0xa));
 const OTHER: TenantId = TenantId(Uuid::from_u128(0xb));
-const SHARED: &str = "kafka.cell.test";
+pub const SHARED: &str = "kafka.cell.test";
 
-struct Rig {
+pub struct Rig {
     queen: Queen,
-    cell: Cell,
-    proxy: Client,
+    pub cell: Cell,
+    pub proxy: Client,
 }
 
 impl Rig {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         Self::start_with(Options::default(), |connect| connect).await
     }
 
-    async fn start_with(
+    pub async fn start_with(
         options: Options,
         wrap: impl FnOnce(Arc<dyn Connect>) -> Arc<dyn Connect>,
     ) -> Self {
@@ -57,11 +57,11 @@ impl Rig {
         }
     }
 
-    fn key(&self, cluster: &str, scopes: Scopes) -> (KeyId, Secret<String>) {
+    pub fn key(&self, cluster: &str, scopes: Scopes) -> (KeyId, Secret<String>) {
         self.cell.issue(cluster, scopes).unwrap()
     }
 
-    async fn call(
+    pub async fn call(
         &self,
         secret: &Secret<String>,
         method: &str,
@@ -92,7 +92,7 @@ impl Rig {
         answer.expect("an answer")
     }
 
-    async fn push(&self, secret: &Secret<String>, queue: &str) -> Answer {
+    pub async fn push(&self, secret: &Secret<String>, queue: &str) -> Answer {
         let body = json!({"items": [{"queue": queue, "partition": "0", "payload": {"v": 1}}]});
         self.call(secret, "POST", "/api/v1/push", &body).await
     }
@@ -104,7 +104,7 @@ impl Rig {
 }
 
 #[track_caller]
-fn refused(answer: &Answer, status: u16, code: &str) {
+pub fn refused(answer: &Answer, status: u16, code: &str) {
     assert_eq!(answer.status, status, "{}", answer.text);
     assert_eq!(answer.json()["code"], code, "{}", answer.text);
 }

@@ -3,9 +3,15 @@
 use std::time::Duration;
 
 use fake_queen::Options;
+use host::BoxStream;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::Instant;
 
 use crate::world::{World, unlimited};
+
+/// How long a body that does not come is waited for.
+const STALL: Duration = Duration::from_secs(30);
 
 #[tokio::test(start_paused = true)]
 async fn unknown_paths_and_methods_are_404() {
@@ -53,11 +59,11 @@ async fn a_body_above_the_ceiling_is_413() {
 #[tokio::test(start_paused = true)]
 async fn bodies_wait_for_memory_and_all_are_served() {
     let world = World::new(Options {
-        max_inflight_body_bytes: 4096,
+        max_inflight_body_bytes: 64 << 10,
         ..Options::default()
     })
     .await;
-    let body = json!({"items": [{"queue": "q", "partition": "0", "payload": "x".repeat(3000)}]})
+    let body = json!({"items": [{"queue": "q", "partition": "0", "payload": "x".repeat(50_000)}]})
         .to_string();
     let calls: Vec<_> = (0..20)
         .map(|_| {
@@ -75,7 +81,7 @@ async fn bodies_wait_for_memory_and_all_are_served() {
         assert_eq!(call.await.unwrap(), 201);
     }
     // Larger than all the memory there is: served alone.
-    let body = json!({"items": [{"queue": "q", "partition": "0", "payload": "x".repeat(9000)}]});
+    let body = json!({"items": [{"queue": "q", "partition": "0", "payload": "x".repeat(150_000)}]});
     world.client.post("push", 201, body).await;
 }
 
@@ -139,27 +145,93 @@ async fn stopping_answers_parked_fetches_and_refuses_new_connections() {
     assert!(world.client.try_call("GET", "/health", "").await.is_none());
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_body_that_stops_coming_gives_its_memory_back() {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+/// Connections that announce a body and send its beginning.
+async fn begun(world: &World, connections: usize, announced: usize, sent: usize) -> Vec<BoxStream> {
+    let mut open = Vec::new();
+    for _ in 0..connections {
+        let mut stream = world.client.0.connect().await.unwrap();
+        let head = format!(
+            "POST /api/v1/push HTTP/1.1\r\nhost: queen\r\ncontent-length: {announced}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&vec![b' '; sent]).await.unwrap();
+        open.push(stream);
+    }
+    open
+}
 
+async fn status(stream: &mut BoxStream) -> String {
+    let mut answer = vec![0; 12];
+    stream.read_exact(&mut answer).await.unwrap();
+    String::from_utf8(answer).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_that_are_only_announced_hold_nothing_and_are_given_up() {
     let world = World::new(Options {
-        max_body_bytes: 4096,
-        max_inflight_body_bytes: 4096,
+        max_body_bytes: 1 << 20,
+        max_inflight_body_bytes: 4 << 20,
         ..Options::default()
     })
     .await;
-    let mut stalled = world.client.0.connect().await.unwrap();
-    let head = "POST /api/v1/push HTTP/1.1\r\nhost: queen\r\ncontent-length: 4096\r\n\r\n{";
-    stalled.write_all(head.as_bytes()).await.unwrap();
-    let started = tokio::time::Instant::now();
-    tokio::task::yield_now().await;
-    world.client.push("q", "0", json!(1)).await;
+    let mut slow = begun(&world, 16, 1 << 20, 1).await;
+    let started = Instant::now();
+    let large =
+        json!({"items": [{"queue": "q", "partition": "0", "payload": "x".repeat(900_000)}]});
+    for _ in 0..5 {
+        world.client.post("push", 201, large.clone()).await;
+    }
+    assert!(started.elapsed() < Duration::from_secs(1), "nobody waits");
+    // A byte now and then is no pace.
+    for stream in &mut slow {
+        let dripping = async {
+            loop {
+                tokio::time::sleep(Duration::from_secs(8)).await;
+                if stream.write_all(b" ").await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+        };
+        let _ = tokio::time::timeout(STALL, dripping).await;
+    }
+    assert_eq!(status(&mut slow[15]).await, "HTTP/1.1 408");
+    assert_eq!(status(&mut slow[0]).await, "HTTP/1.1 408");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stops_coming_gives_its_memory_back_to_who_waits() {
+    let world = World::new(Options {
+        max_body_bytes: 128 << 10,
+        max_inflight_body_bytes: 256 << 10,
+        ..Options::default()
+    })
+    .await;
+    let mut stalled = begun(&world, 3, 128 << 10, 100_000).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let started = Instant::now();
+    let large =
+        json!({"items": [{"queue": "q", "partition": "0", "payload": "x".repeat(100_000)}]});
+    world.client.post("push", 201, large).await;
     assert!(
-        started.elapsed() >= Duration::from_secs(29),
-        "it waited for the memory"
+        started.elapsed() < Duration::from_secs(2),
+        "it did not wait for the stall's end"
     );
-    let mut answer = vec![0; 12];
-    stalled.read_exact(&mut answer).await.unwrap();
-    assert_eq!(answer, b"HTTP/1.1 408");
+    let mut given_up = 0;
+    for stream in &mut stalled {
+        let heard = tokio::time::timeout(Duration::from_secs(1), status(stream)).await;
+        given_up += usize::from(heard.is_ok_and(|heard| heard == "HTTP/1.1 408"));
+    }
+    assert!(
+        (1..3).contains(&given_up),
+        "{given_up}: no more than was wanted"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hosts_are_refused() {
+    let world = World::default().await;
+    let mut stream = world.client.0.connect().await.unwrap();
+    let head = b"GET /health HTTP/1.1\r\nhost: a\r\nhost: b\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    assert_eq!(status(&mut stream).await, "HTTP/1.1 400");
 }

@@ -12,21 +12,27 @@ use super::rules::{
     BadCall, DEFAULT_PREFIX_LIMIT, Limits, MAX_KEY_BYTES, MAX_VALUE_BYTES, checked_key,
     clamp_limit, namespace,
 };
-use crate::json;
+use crate::json::{self, Object};
 
+/// An operation as it was sent; a field that is there twice makes it unreadable.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawOperation<'a> {
+pub struct RawOperation<'a> {
+    /// Its name.
     #[serde(borrow)]
-    op: Option<&'a RawValue>,
+    pub op: Option<&'a RawValue>,
+    /// The namespace.
     #[serde(borrow)]
-    ns: Option<&'a RawValue>,
+    pub ns: Option<&'a RawValue>,
+    /// What one key addresses.
     #[serde(borrow)]
-    key: Option<&'a RawValue>,
+    pub key: Option<&'a RawValue>,
+    /// What several do.
     #[serde(borrow)]
-    keys: Option<&'a RawValue>,
+    pub keys: Option<&'a RawValue>,
+    /// What the beginning of a key does.
     #[serde(borrow)]
-    prefix: Option<&'a RawValue>,
+    pub prefix: Option<&'a RawValue>,
     #[serde(borrow)]
     after: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -64,6 +70,24 @@ pub fn present<'de, D: serde::Deserializer<'de>>(de: D) -> Result<Option<&'de Ra
 struct FieldNames<'a>(
     #[serde(borrow)] indexmap::IndexMap<std::borrow::Cow<'a, str>, serde::de::IgnoredAny>,
 );
+
+/// The elements of a bare array, or of `operations`.
+///
+/// # Errors
+/// The JSON.
+pub fn elements(body: &[u8]) -> Result<Vec<&RawValue>, serde_json::Error> {
+    #[derive(Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        operations: Vec<&'a RawValue>,
+    }
+    // `untagged` would build a tree first; the first byte tells.
+    if body.trim_ascii_start().starts_with(b"[") {
+        serde_json::from_slice(body)
+    } else {
+        serde_json::from_slice::<Object<Named<'_>>>(body).map(|named| named.0.operations)
+    }
+}
 
 /// Reads `operations` and checks them against `limits`.
 ///
@@ -111,7 +135,9 @@ fn operation(json: &str) -> Result<Operation, BadCall> {
     {
         return Err(BadCall::TenantNotAnInput);
     }
-    let raw: RawOperation<'_> = serde_json::from_str(json).map_err(|_| BadCall::Operation)?;
+    let raw: Object<RawOperation<'_>> =
+        serde_json::from_str(json).map_err(|_| BadCall::Operation)?;
+    let raw = raw.0;
     let op: String = typed(raw.op).ok_or(BadCall::UnknownOperation)?;
     let name = [
         "get",
@@ -229,7 +255,7 @@ fn key(raw: &RawOperation<'_>) -> Result<Arc<str>, BadCall> {
 }
 
 /// The value, when it is there and of that type.
-fn typed<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
+pub fn typed<T: DeserializeOwned>(raw: Option<&RawValue>) -> Option<T> {
     serde_json::from_str(raw?.get()).ok()
 }
 
