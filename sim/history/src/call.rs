@@ -65,6 +65,9 @@ pub enum Call {
         group: Name,
         /// The member.
         member: Name,
+        /// `group.instance.id` of a static member.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instance: Option<Name>,
         /// The epoch it says it has: 0 joins, -1 and -2 leave.
         epoch: i32,
         /// What it says it owns, when it says so.

@@ -5,6 +5,7 @@
 
 mod access;
 mod commits;
+pub(crate) mod epochs;
 mod exactly_once;
 mod groups;
 pub(crate) mod index;
@@ -27,141 +28,114 @@ use crate::event::Entry;
 use index::Index;
 use log::Logs;
 
-/// What must never be.
-///
-/// The first block and its names are those of Jepsen's Kafka workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Anomaly {
-    /// An acknowledged value is not in the log.
-    LostWrite,
-    /// A value is in the log more than once.
-    Duplicate,
-    /// One offset showed two values, or a value is elsewhere than its producer was told.
-    InconsistentOffset,
-    /// A reader went past a value without being given it.
-    PollSkip,
-    /// A reader went back without being told to.
-    NonmonotonicPoll,
-    /// A producer's next batch was stored before its last one.
-    NonmonotonicSend,
-    /// A value was stored, and nobody of those who read everything was ever given it.
-    Unseen,
-    /// A value was seen whose write failed or was aborted.
-    AbortedRead,
-    /// A reader of committed records saw a value before its transaction was to commit.
-    PrecommittedRead,
-    /// Writes of transactions interleave in a circle. Kafka allows it: judged only on demand.
-    G0,
-    /// Transactions read from each other in a circle.
-    G1c,
+macro_rules! anomalies {
+    ($($(#[$about:meta])* $kind:ident => $name:literal,)*) => {
+        /// What must never be.
+        ///
+        /// The first block and its names are those of Jepsen's Kafka workload.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Anomaly {
+            $($(#[$about])* $kind,)*
+        }
 
-    /// Of a transaction's records and offsets a part landed.
-    Torn,
-    /// A loop made two records of one that it read.
-    TwiceInLoop,
-    /// A record counts as read by a loop, and nothing was made of it.
-    LostInLoop,
+        impl Anomaly {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
-    /// A committed offset moved back without a reset.
-    CommitBack,
-    /// A committed offset was told that nobody committed.
-    PhantomCommit,
-    /// A partition has two owners in one generation.
-    TwoOwners,
-    /// A fenced member's, or producer's, doing was taken.
-    Zombie,
-    /// A group that should have settled is not in one generation, or leaves a partition alone.
-    NotConverged,
-
-    /// Answers don't come in the order of their requests.
-    AnswerOrder,
-    /// A client asked on although it was throttled.
-    ThrottleIgnored,
-    /// A client was told to sleep over its offsets.
-    ThrottledOffsets,
-    /// A broker served a connection that it had throttled.
-    NotMuted,
-    /// A listener holds more than its bound.
-    MemoryBound,
-    /// A revoked credential was served past its deadline.
-    ServedRevoked,
-    /// A tenant was served what belongs to another.
-    TenantLeak,
-    /// The audit doesn't tell every deed once, in order.
-    AuditGap,
-
-    /// A value that a reader saw is no longer where it was.
-    Vanished,
-    /// A value that nobody sent there.
-    Phantom,
-    /// A producer's values are not in the order they were handed over in.
-    Order,
-    /// The sequences of an idempotent producer in the log are not one behind the other.
-    SequenceGap,
-    /// What was read is not, byte for byte, what was written.
-    Corrupt,
-    /// A batch was refused for good, although nothing was wrong with it.
-    Refused,
-    /// What came back isn't Kafka's protocol.
-    Malformed,
-    /// The history itself makes no sense: an end without a beginning.
-    IllFormed,
-    /// An operation did not end within its bound.
-    Late,
-    /// After everything had healed, the clients didn't finish in time.
-    Stuck,
-    /// A machine's program ended by itself.
-    Broken,
-    /// Nothing was acknowledged: the history proves nothing.
-    Vacuous,
+            /// Its name.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+        }
+    };
 }
 
-impl Anomaly {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::LostWrite => "lost-write",
-            Self::Duplicate => "duplicate",
-            Self::InconsistentOffset => "inconsistent-offset",
-            Self::PollSkip => "poll-skip",
-            Self::NonmonotonicPoll => "nonmonotonic-poll",
-            Self::NonmonotonicSend => "nonmonotonic-send",
-            Self::Unseen => "unseen",
-            Self::AbortedRead => "aborted-read",
-            Self::PrecommittedRead => "precommitted-read",
-            Self::G0 => "g0",
-            Self::G1c => "g1c",
-            Self::Torn => "torn-transaction",
-            Self::TwiceInLoop => "twice-in-loop",
-            Self::LostInLoop => "lost-in-loop",
-            Self::CommitBack => "commit-back",
-            Self::PhantomCommit => "phantom-commit",
-            Self::TwoOwners => "two-owners",
-            Self::Zombie => "zombie",
-            Self::NotConverged => "not-converged",
-            Self::AnswerOrder => "answer-order",
-            Self::ThrottleIgnored => "throttle-ignored",
-            Self::ThrottledOffsets => "throttled-offsets",
-            Self::NotMuted => "not-muted",
-            Self::MemoryBound => "memory-bound",
-            Self::ServedRevoked => "served-revoked",
-            Self::TenantLeak => "tenant-leak",
-            Self::AuditGap => "audit-gap",
-            Self::Vanished => "vanished",
-            Self::Phantom => "phantom",
-            Self::Order => "order",
-            Self::SequenceGap => "sequence-gap",
-            Self::Corrupt => "corrupt",
-            Self::Refused => "refused",
-            Self::Malformed => "malformed",
-            Self::IllFormed => "ill-formed",
-            Self::Late => "late",
-            Self::Stuck => "stuck",
-            Self::Broken => "broken",
-            Self::Vacuous => "vacuous",
-        }
-    }
+anomalies! {
+    /// An acknowledged value is not in the log.
+    LostWrite => "lost-write",
+    /// A value is in the log more than once.
+    Duplicate => "duplicate",
+    /// One offset showed two values, or a value is elsewhere than its producer was told.
+    InconsistentOffset => "inconsistent-offset",
+    /// A reader went past a value without being given it.
+    PollSkip => "poll-skip",
+    /// A reader went back without being told to.
+    NonmonotonicPoll => "nonmonotonic-poll",
+    /// A producer's next batch was stored before its last one.
+    NonmonotonicSend => "nonmonotonic-send",
+    /// A value was stored, and nobody of those who read everything was ever given it.
+    Unseen => "unseen",
+    /// A value was seen whose write failed or was aborted.
+    AbortedRead => "aborted-read",
+    /// A reader of committed records saw a value before its transaction was to commit.
+    PrecommittedRead => "precommitted-read",
+    /// Writes of transactions interleave in a circle. Kafka allows it: judged only on demand.
+    G0 => "g0",
+    /// Transactions read from each other in a circle.
+    G1c => "g1c",
+
+    /// Of a transaction's records and offsets a part landed.
+    Torn => "torn-transaction",
+    /// A loop made two records of one that it read.
+    TwiceInLoop => "twice-in-loop",
+    /// A record counts as read by a loop, and nothing was made of it.
+    LostInLoop => "lost-in-loop",
+
+    /// A committed offset moved back without a reset.
+    CommitBack => "commit-back",
+    /// A committed offset was told that nobody committed.
+    PhantomCommit => "phantom-commit",
+    /// A partition has two owners in one generation.
+    TwoOwners => "two-owners",
+    /// A fenced member's, or producer's, doing was taken.
+    Zombie => "zombie",
+    /// A group that should have settled is not in one generation, or leaves a partition alone.
+    NotConverged => "not-converged",
+
+    /// Answers don't come in the order of their requests.
+    AnswerOrder => "answer-order",
+    /// A client asked on although it was throttled.
+    ThrottleIgnored => "throttle-ignored",
+    /// A client was told to sleep over its offsets.
+    ThrottledOffsets => "throttled-offsets",
+    /// A broker served a connection that it had throttled.
+    NotMuted => "not-muted",
+    /// A listener holds more than its bound.
+    MemoryBound => "memory-bound",
+    /// A revoked credential was served past its deadline.
+    ServedRevoked => "served-revoked",
+    /// A tenant was served what belongs to another.
+    TenantLeak => "tenant-leak",
+    /// The audit doesn't tell every deed once, in order.
+    AuditGap => "audit-gap",
+
+    /// A value that a reader saw is no longer where it was.
+    Vanished => "vanished",
+    /// A value that nobody sent there.
+    Phantom => "phantom",
+    /// A producer's values are not in the order they were handed over in.
+    Order => "order",
+    /// The sequences of an idempotent producer in the log are not one behind the other.
+    SequenceGap => "sequence-gap",
+    /// What was read is not, byte for byte, what was written.
+    Corrupt => "corrupt",
+    /// A batch was refused for good, although nothing was wrong with it.
+    Refused => "refused",
+    /// What came back isn't Kafka's protocol.
+    Malformed => "malformed",
+    /// The history itself makes no sense: an end without a beginning.
+    IllFormed => "ill-formed",
+    /// An operation did not end within its bound.
+    Late => "late",
+    /// After everything had healed, the clients didn't finish in time.
+    Stuck => "stuck",
+    /// A machine's program ended by itself.
+    Broken => "broken",
+    /// Nothing was acknowledged: the history proves nothing.
+    Vacuous => "vacuous",
 }
 
 impl fmt::Display for Anomaly {

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::call::{Admin, Call, Reply};
+use crate::check::epochs;
 use crate::check::index::{Index, Operation};
 use crate::event::{Entry, Event, Mark, Op};
 use crate::value::{Name, TopicPartition, Value};
@@ -46,12 +47,16 @@ const CREATE_PARTITIONS: i16 = 37;
 const INIT_PRODUCER_ID: i16 = 22;
 const END_TXN: i16 = 26;
 const TXN_OFFSET_COMMIT: i16 = 28;
+const CONSUMER_GROUP_HEARTBEAT: i16 = 68;
 
 const NOT_COORDINATOR: i16 = 16;
 const ILLEGAL_GENERATION: i16 = 22;
 const UNKNOWN_MEMBER_ID: i16 = 25;
 const REBALANCE_IN_PROGRESS: i16 = 27;
 const FENCED_INSTANCE_ID: i16 = 82;
+const FENCED_MEMBER_EPOCH: i16 = 110;
+const UNRELEASED_INSTANCE_ID: i16 = 111;
+const STALE_MEMBER_EPOCH: i16 = 113;
 
 /// The situation of a fetch session that was evicted while it was in use, which a client tells by
 /// [`Mark::Situation`].
@@ -203,6 +208,45 @@ pub const ALL: &[Situation] = &[
         about: "partitions were added to a topic while members owned some of it",
         apis: &[CREATE_PARTITIONS, JOIN_GROUP],
         times: partitions_added,
+    },
+    Situation {
+        name: "member-epoch-fenced",
+        about: "a member of KIP-848 was at another epoch than its coordinator, and came again",
+        apis: &[CONSUMER_GROUP_HEARTBEAT],
+        times: |index| refusals(index, is_beat, &[FENCED_MEMBER_EPOCH]),
+    },
+    Situation {
+        name: "member-of-no-group-any-more",
+        about: "a member of KIP-848 was not known any more, and came again",
+        apis: &[CONSUMER_GROUP_HEARTBEAT],
+        times: |index| refusals(index, is_beat, &[UNKNOWN_MEMBER_ID]),
+    },
+    Situation {
+        name: "stale-epoch-in-a-commit",
+        about: "offsets were committed with an epoch that the member no longer had",
+        apis: &[OFFSET_COMMIT, CONSUMER_GROUP_HEARTBEAT],
+        times: |index| refusals(index, |_| true, &[STALE_MEMBER_EPOCH]),
+    },
+    Situation {
+        name: "instance-not-released",
+        about: "a static member of KIP-848 came while its predecessor still had its place",
+        apis: &[CONSUMER_GROUP_HEARTBEAT],
+        times: |index| refusals(index, is_beat, &[UNRELEASED_INSTANCE_ID]),
+    },
+    Situation {
+        name: "partition-handed-on-by-epochs",
+        about: "a member of KIP-848 told that it gave a partition up, and another one got it",
+        apis: &[CONSUMER_GROUP_HEARTBEAT],
+        times: handed_on,
+    },
+    Situation {
+        name: "protocols-side-by-side",
+        about: "a group had members of both protocols",
+        apis: &[CONSUMER_GROUP_HEARTBEAT, JOIN_GROUP, SYNC_GROUP],
+        times: |index| {
+            let all = epochs::protocols(index);
+            all.values().filter(|protocols| protocols.len() > 1).count() as u64
+        },
     },
     Situation {
         name: "partition-lost",
@@ -500,6 +544,42 @@ fn refusals(index: &Index<'_>, is: impl Fn(&Call) -> bool, with: &[i16]) -> u64 
     count(index, |one| {
         is(one.call) && with.iter().any(|code| codes(one).contains(code))
     })
+}
+
+fn is_beat(call: &Call) -> bool {
+    matches!(call, Call::ConsumerHeartbeat { .. })
+}
+
+/// Partitions that one member of KIP-848 revoked, and another one was told to own after that.
+fn handed_on(index: &Index<'_>) -> u64 {
+    let beating: BTreeSet<&Name> = index
+        .operations()
+        .filter_map(|(_, one)| match one.call {
+            Call::ConsumerHeartbeat { member, .. } => Some(member),
+            _ => None,
+        })
+        .collect();
+    let mut free: BTreeMap<&TopicPartition, &Name> = BTreeMap::new();
+    let mut times = 0;
+    for (_, _, event) in index.events() {
+        match event {
+            Event::Revoked {
+                member, partitions, ..
+            } if beating.contains(member) => {
+                free.extend(partitions.iter().map(|at| (at, member)));
+            }
+            Event::Assigned {
+                member, partitions, ..
+            } => {
+                for at in partitions {
+                    let before = free.remove(at);
+                    times += u64::from(before.is_some_and(|before| before != member));
+                }
+            }
+            _ => {}
+        }
+    }
+    times
 }
 
 /// Joins of clients that were told one of these codes last.

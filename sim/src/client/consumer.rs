@@ -1,6 +1,6 @@
 //! A consumer: assigned its partitions, or a member of a group that shares them out.
 //!
-//! [`membership`], [`assignor`], [`positions`] and [`fetch_session`] decide and know no network; two
+//! [`member`], [`assignor`], [`positions`] and [`fetch_session`] decide and know no network; two
 //! tasks beside the application drive them: one keeps the membership, one reads. What the
 //! application does it does in [`Consumer::poll`], as far as the profile's library does.
 
@@ -9,8 +9,10 @@ pub(in crate::client) mod coordinator;
 pub mod fetch_session;
 mod fetch_task;
 mod group_task;
+pub mod member;
 pub mod membership;
 pub mod positions;
+pub mod reconciler;
 mod shared;
 mod wire;
 
@@ -29,7 +31,8 @@ use crate::history::{Call, Event, Isolation, Name, Polled, Promise, Reply, Topic
 use coordinator::Coordinator;
 use fetch_task::FetchTask;
 use group_task::GroupTask;
-use membership::{Identity, Membership};
+use member::Member;
+use membership::Identity;
 use shared::Shared;
 
 pub use positions::Start;
@@ -139,14 +142,7 @@ impl Consumer {
             group: settings.group.clone().unwrap_or_default(),
             topics: topics.iter().cloned().collect(),
         });
-        let membership = Membership::new(
-            client.profile.group,
-            client.profile.retry,
-            Arc::clone(&client.host.entropy),
-            topics.clone(),
-            settings.instance.clone(),
-            client.now(),
-        );
+        let membership = Member::new(&client, topics.clone(), settings.instance.clone());
         let shared = Shared::new(client, settings, topics, Some(membership));
         let reading = tokio::spawn(FetchTask::new(Arc::clone(&shared)).run());
         let belonging = tokio::spawn(GroupTask::new(Arc::clone(&shared)).run());
@@ -336,7 +332,7 @@ impl Consumer {
     /// Whether it is in a generation and has its share.
     pub fn is_stable(&self) -> bool {
         let state = self.shared.state();
-        let stable = state.membership.as_ref().is_some_and(Membership::is_stable);
+        let stable = state.membership.as_ref().is_some_and(Member::is_stable);
         stable && state.duties.is_empty()
     }
 
@@ -376,7 +372,7 @@ impl Consumer {
         if let (Some(membership::Ask::Leave { identity }), Some(coordinator)) =
             (leave, &self.shared.coordinator)
         {
-            coordinator.leave(&identity).await;
+            self.shared.leave(coordinator, &identity).await;
         }
         self.shared.cluster.close().await;
     }

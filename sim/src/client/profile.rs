@@ -162,6 +162,8 @@ pub struct ConsumerRules {
 /// How membership in a group is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupRules {
+    /// `group.protocol`.
+    pub protocol: GroupProtocol,
     /// `partition.assignment.strategy`, in order of preference.
     pub assignors: &'static [Assignor],
     /// `session.timeout.ms`.
@@ -176,12 +178,26 @@ pub struct GroupRules {
     pub rebalances: Rebalances,
     /// `auto.commit.interval.ms`.
     pub auto_commit_interval: Duration,
+    /// Whether a member that is out of its group commits all the same, as nobody in particular.
+    pub commits_as_nobody: bool,
     /// How often a commit that failed for a passing reason is sent again when the application does
     /// not wait for it.
     pub async_commit_retries: u32,
     /// Whether the coordinator is found and connected as soon as there is a group, even for a
     /// consumer that is no member and asks it nothing.
     pub finds_coordinator_at_once: bool,
+}
+
+/// `group.protocol`, and what only one of them has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupProtocol {
+    /// JoinGroup and SyncGroup: members assign.
+    Classic,
+    /// ConsumerGroupHeartbeat (KIP-848): the coordinator assigns.
+    Consumer {
+        /// `group.remote.assignor`; the coordinator's choice when absent.
+        assignor: Option<&'static str>,
+    },
 }
 
 /// How transactions are kept.
@@ -299,6 +315,16 @@ pub const TRANSACTIONS_2: Profile = {
     let mut profile = JAVA.hurried();
     profile.name = "transactions 2";
     profile.transactions.implicit = true;
+    profile
+};
+
+/// Java's consumer under `group.protocol=consumer` (KIP-848). A thread of its own keeps the
+/// membership; what comes and goes is told the application while it polls (AsyncKafkaConsumer).
+pub const JAVA_CONSUMER_PROTOCOL: Profile = {
+    let mut profile = JAVA.hurried();
+    profile.name = "java 4.1, consumer protocol";
+    profile.group.protocol = GroupProtocol::Consumer { assignor: None };
+    profile.group.rebalances = Rebalances::ServedByPoll;
     profile
 };
 

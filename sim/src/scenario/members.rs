@@ -36,10 +36,17 @@ pub struct Group {
 
 #[derive(Debug, Default)]
 struct Board {
-    /// Members that are to stay: what each owns while it is stable.
-    members: BTreeMap<String, Option<BTreeSet<TopicPartition>>>,
+    /// Members that are to stay.
+    members: BTreeMap<String, Option<Standing>>,
     /// What was given to somebody.
     seen: BTreeSet<(TopicPartition, i64)>,
+}
+
+/// What a member owns while it is stable, and in which generation or epoch.
+#[derive(Debug)]
+struct Standing {
+    generation: i32,
+    owned: BTreeSet<TopicPartition>,
 }
 
 /// How a member behaves.
@@ -47,6 +54,8 @@ struct Board {
 pub struct Habits {
     /// It begins so late.
     pub after: Duration,
+    /// The library it is, if not the group's.
+    pub profile: Option<&'static Profile>,
     /// `group.instance.id`.
     pub instance: Option<&'static str>,
     /// It commits by itself, not as its application does.
@@ -141,7 +150,8 @@ impl Group {
             promises: self.promises.clone(),
             ..Settings::default()
         };
-        let client = self.stage.client(id, self.profile);
+        let profile = habits.profile.unwrap_or(self.profile);
+        let client = self.stage.client(id, profile);
         let consumer = Consumer::subscribed(client, settings, self.topics.clone());
         let mut over = self.over.subscribe();
         let stays_ms = habits
@@ -164,12 +174,10 @@ impl Group {
         } else {
             consumer.close().await;
         }
-        if crashes || habits.instance.is_some() {
-            // A static member doesn't leave its group: it is gone all the same.
-            let client = Name::from(id);
-            let crash = Event::Mark(Mark::ClientCrash { client });
-            self.stage.recorder.record(&"world".into(), crash);
-        }
+        // A static member doesn't leave its group, and what one was doing when it was closed has no end.
+        let client = Name::from(id);
+        let gone = Event::Mark(Mark::ClientCrash { client });
+        self.stage.recorder.record(&"world".into(), gone);
         ending == Ending::Over
     }
 
@@ -194,7 +202,10 @@ impl Group {
                 let mut board = self.board();
                 board.seen.extend(records);
                 if let Some(standing) = board.members.get_mut(id) {
-                    *standing = consumer.is_stable().then(|| consumer.assignment());
+                    *standing = consumer.is_stable().then(|| Standing {
+                        generation: consumer.identity().generation,
+                        owned: consumer.assignment(),
+                    });
                 }
             }
             if polled.is_empty() || habits.auto_commit {
@@ -208,8 +219,8 @@ impl Group {
         Ending::Away
     }
 
-    /// Waits, after the heal, until the members that stay own `partitions` among them and have
-    /// been given `records` records; says so in the history.
+    /// Waits, after the heal, until the members that stay own `partitions` among them in one
+    /// generation and have been given `records` records; says so in the history.
     pub async fn settle(&self, partitions: &[TopicPartition], records: usize) {
         self.stage.healed().await;
         let all: BTreeSet<_> = partitions.iter().cloned().collect();
@@ -227,14 +238,15 @@ impl Group {
 
     fn is_settled(&self, all: &BTreeSet<TopicPartition>, records: usize) -> bool {
         let board = self.board();
-        let mut owned = BTreeSet::new();
+        let (mut owned, mut generations) = (BTreeSet::new(), BTreeSet::new());
         for standing in board.members.values() {
             let Some(standing) = standing else {
                 return false;
             };
-            owned.extend(standing.iter().cloned());
+            owned.extend(standing.owned.iter().cloned());
+            generations.insert(standing.generation);
         }
-        owned == *all && board.seen.len() >= records
+        owned == *all && generations.len() <= 1 && board.seen.len() >= records
     }
 
     /// The members leave in good order.

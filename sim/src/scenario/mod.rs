@@ -2,6 +2,7 @@
 //! it. Each belongs to a [`Family`].
 
 mod cluster;
+mod consumer_protocol;
 mod failover;
 mod family;
 mod fetch_sessions;
@@ -107,6 +108,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
     [
         failover::ALL,
         rebalance::ALL,
+        consumer_protocol::ALL,
         cluster::ALL,
         hostile::ALL,
         transaction::ALL,

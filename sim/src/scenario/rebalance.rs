@@ -34,7 +34,7 @@ const GROUP_APIS: &[&str] = &[
     "OffsetFetch",
 ];
 
-const ORDERS: Orders = Orders {
+pub(super) const ORDERS: Orders = Orders {
     writers: 4,
     partitions: PARTITIONS,
     batches: 40,
@@ -59,7 +59,7 @@ const RULES: Rules = Rules {
 };
 
 /// Three members under faults of every kind, and late requests of the group.
-const GROUPED: Scenario = Scenario {
+pub(super) const GROUPED: Scenario = Scenario {
     name: "",
     about: "",
     family: Family::Rebalance,
@@ -88,12 +88,12 @@ const GROUPED: Scenario = Scenario {
     strangers: None,
 };
 
-const fn seconds(seconds: u64) -> Duration {
+pub(super) const fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
 /// Faults that strike the clients' side alone.
-const FRONT: Rules = Rules {
+pub(super) const FRONT: Rules = Rules {
     servers: &[Server::Facade],
     links: &[Link::ClientsFacade],
     ..RULES
@@ -200,7 +200,10 @@ pub const ALL: &[Scenario] = &[
             clients: &["member-0", "twin-0", "twin-1"],
             ..FRONT
         },
-        play: |stage| twins(stage).boxed(),
+        play: |stage| {
+            let group = Group::new(&stage);
+            twins(stage, group).boxed()
+        },
         ..GROUPED
     },
     Scenario {
@@ -323,6 +326,11 @@ fn partitions(topic: &str, count: i32) -> Vec<TopicPartition> {
 /// Three members, half a second apart.
 pub(super) async fn usual(stage: Stage, habits: Habits) {
     let group = Group::new(&stage);
+    three(stage, group, habits).await;
+}
+
+/// The same of this group.
+pub(super) async fn three(stage: Stage, group: Group, habits: Habits) {
     group.start(3, habits, Duration::from_millis(500));
     finish(stage, group, ORDERS).await;
 }
@@ -330,6 +338,16 @@ pub(super) async fn usual(stage: Stage, habits: Habits) {
 /// Members that stay, and others that come and go.
 async fn churning(stage: Stage, staying: u32, passing: u32, stay: Duration) {
     let group = Group::new(&stage);
+    changing(stage, group, (staying, passing), stay).await;
+}
+
+/// The same of this group.
+pub(super) async fn changing(
+    stage: Stage,
+    group: Group,
+    (staying, passing): (u32, u32),
+    stay: Duration,
+) {
     group.start(staying, Habits::default(), Duration::from_millis(300));
     come_and_go(&group, passing, stay);
     finish(stage, group, ORDERS).await;
@@ -347,8 +365,8 @@ fn come_and_go(group: &Group, members: u32, stay: Duration) {
 }
 
 /// Two that call themselves by the same static name, one after the other and at once.
-async fn twins(stage: Stage) {
-    let group = Group::new(&stage).refusable();
+pub(super) async fn twins(stage: Stage, group: Group) {
+    let group = group.refusable();
     let habits = |after, instance| Habits {
         after,
         instance: Some(instance),

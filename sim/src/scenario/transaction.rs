@@ -27,14 +27,17 @@ pub const PROFILES: &[&Profile] = &[
     &profile::FRANZ_GO.hurried(),
 ];
 
+/// Groups change while something is read, not before.
+const HASTY: (&str, &str) = ("QUEEN_KAFKA_GROUP_JOIN_DELAY_MS", "300");
+
 const MEMORY: Setting = Setting {
     relay: true,
-    variables: &[("QUEEN_KAFKA_TXN_STAGE", "memory")],
+    variables: &[("QUEEN_KAFKA_TXN_STAGE", "memory"), HASTY],
     ..Setting::PLAIN
 };
 
 const QUEEN: Setting = Setting {
-    variables: &[("QUEEN_KAFKA_TXN_STAGE", "queen")],
+    variables: &[("QUEEN_KAFKA_TXN_STAGE", "queen"), HASTY],
     ..MEMORY
 };
 
@@ -132,6 +135,21 @@ const LATE: Rules = Rules {
     ..RULES
 };
 
+/// The coordinator dies while it adds offsets to a transaction, which takes its time.
+const DEATHS_AT_OFFSETS: Rules = Rules {
+    kinds: &[
+        (6, Kind::DelayApi),
+        (5, Kind::Bounce),
+        (2, Kind::Crash),
+        (2, Kind::Restart),
+    ],
+    servers: &[Server::Facade],
+    apis: &["AddOffsetsToTxn", "TxnOffsetCommit"],
+    max_lasting_ms: 2_500,
+    max_steps: 8,
+    ..RULES
+};
+
 /// Members are lost to their group.
 const REBALANCES: Rules = Rules {
     kinds: &[
@@ -188,8 +206,10 @@ const LOOP: Scenario = Scenario {
     ..TRANSACTION
 };
 
-/// A member that is gone is waited for, and its transaction, before another one may go on.
-pub(super) const LOOP_PATIENCE: Duration = Duration::from_secs(60);
+/// A member that is gone is waited for, and its transaction, before another one may go on; and a
+/// library that hands out one record at a time commits eighty transactions of one partition, in two
+/// thirds of a second each.
+pub(super) const LOOP_PATIENCE: Duration = Duration::from_secs(90);
 
 /// All of them.
 pub const ALL: &[Scenario] = &[
@@ -318,6 +338,12 @@ pub const ALL: &[Scenario] = &[
         about: "the same where open transactions wait in Queen",
         rules: RULES,
         setting: QUEEN,
+        ..LOOP
+    },
+    Scenario {
+        name: "loop-whose-coordinator-dies-at-offsets",
+        about: "offsets that were being added to a transaction when its coordinator died are there with its records, or neither",
+        rules: DEATHS_AT_OFFSETS,
         ..LOOP
     },
     Scenario {

@@ -23,18 +23,25 @@ fn trace(process: Child) -> String {
 /// Over TLS, where frames are compared as clients write and read them, and records by their size.
 const OVER_TLS: &str = "acknowledged-is-there-once-over-tls";
 
-/// Some scenarios of each family that has any, twenty in all, and one over TLS.
+/// Members of KIP-848.
+const BY_EPOCHS: &str = "consumer-protocol-reads-on";
+
+/// Some scenarios of each family that has any, twenty in all, one of them of groups of KIP-848, and
+/// one over TLS.
 fn chosen() -> Vec<&'static Scenario> {
     let shares = [
-        (Family::Failover, 8),
-        (Family::Rebalance, 8),
-        (Family::Hostile, 4),
+        (Family::Failover, 6),
+        (Family::Rebalance, 5),
+        (Family::Hostile, 3),
+        (Family::Transaction, 3),
+        (Family::QuotaThrottle, 2),
     ];
     let mut chosen = Vec::new();
     for (family, share) in shares {
         let members = scenario::all().filter(|scenario| scenario.family == family);
         chosen.extend(members.take(share));
     }
+    chosen.push(scenario::named(BY_EPOCHS).expect("a scenario"));
     assert_eq!(chosen.len(), 20);
     chosen.push(scenario::named(OVER_TLS).expect("a scenario"));
     chosen

@@ -7,9 +7,11 @@ mod lies;
 mod plays;
 mod transactional;
 
+use std::path::Path;
+
 use futures::FutureExt;
 use sim::explore::explore;
-use sim::history::Anomaly;
+use sim::history::{Anomaly, Rules as Judging, check_with};
 use sim::run::execute;
 use sim::scenario::{Family, Play, Scenario, Setting};
 use sim::schedule::{Kind, Link, Rules, Server};
@@ -78,12 +80,16 @@ fn caught(name: &'static str, doubles: fn() -> Doubles, play: Play, anomaly: Ano
 }
 
 macro_rules! faults {
-    ($($test:ident: $doubles:expr, $play:expr => $anomaly:ident;)*) => {$(
+    ($($test:ident: $doubles:expr, $play:expr => $anomaly:ident;)*) => {
+        /// What is caught here.
+        const CAUGHT: &[Anomaly] = &[$(Anomaly::$anomaly,)*];
+        $(
         #[test]
         fn $test() {
             caught(stringify!($test), || $doubles, |stage| $play(stage).boxed(), Anomaly::$anomaly);
         }
-    )*};
+        )*
+    };
 }
 
 faults! {
@@ -104,6 +110,7 @@ faults! {
     a_door_that_throttles_and_does_not_mute: door(|_| lies::throttles()), plays::muted_orders => NotMuted;
     a_client_that_ignores_its_throttle: door(|_| lies::throttles()), plays::hasty_orders => ThrottleIgnored;
     a_coordinator_that_gives_a_partition_twice: door(|_| lies::gives_twice()), plays::group => TwoOwners;
+    a_coordinator_that_gives_a_partition_twice_by_epochs: door(|_| lies::gives_by_epochs_twice()), plays::epochs => TwoOwners;
     a_coordinator_that_tells_old_offsets: door(|_| lies::tells_old_offsets()), plays::group => CommitBack;
     a_coordinator_that_makes_offsets_up: door(|_| lies::makes_offsets_up()), plays::group => PhantomCommit;
     a_coordinator_that_takes_everything: door(|_| lies::takes_everything()), plays::group => Zombie;
@@ -114,6 +121,7 @@ faults! {
     a_door_that_shows_transactions_to_each_other: door(|_| transactional::shows_what_is_open()), sim::scenario::transaction::mirror::play => G1c;
     a_stage_that_forgets_a_part: door(|_| transactional::forgets_a_part()), transactional::ledger => Torn;
     a_door_that_commits_offsets_ahead: door(|_| transactional::commits_offsets_ahead()), transactional::looped => LostInLoop;
+    a_coordinator_that_tells_loops_old_offsets: door(|_| transactional::tells_loops_old_offsets()), transactional::looped => TwiceInLoop;
     a_coordinator_that_fences_nobody: door(|_| transactional::fences_nobody()), transactional::twins => Zombie;
     a_log_that_seems_to_begin_later: door(|_| lies::begins_later()), plays::group => Unseen;
     a_door_that_shows_what_nobody_stored: door(|_| lies::shows_a_ghost()), plays::orders => Vanished;
@@ -124,6 +132,76 @@ faults! {
     a_facade_that_forgets_its_bound: bounded(1 << 30), plays::crowd => MemoryBound;
     a_door_that_stores_nothing: door(|_| lies::refuses_everything()), plays::orders => Vacuous;
     a_facade_that_ends_by_itself: short_lived(), plays::orders => Broken;
+}
+
+/// Kafka lets the writes of transactions interleave, so no run is judged by it: on demand it is, and
+/// needs no schedule to show.
+#[test]
+fn a_door_that_lets_transactions_interleave() {
+    let rules = Judging {
+        writes_of_transactions_never_interleave: true,
+    };
+    let double: fn() -> Doubles = || door(|_| transactional::shows_what_is_open());
+    let scenario = scenario("interleaved", double, |stage| {
+        transactional::ledger(stage).boxed()
+    });
+    let shown = (0..SEEDS).any(|seed| {
+        let outcome = execute(&scenario, seed, &[]);
+        let found = check_with(&outcome.history, rules);
+        found.iter().any(|verdict| verdict.anomaly == Anomaly::G0)
+    });
+    assert!(shown, "nobody said g0 within {SEEDS} seeds");
+}
+
+/// What no double can bring about, and why: a made-up history shows it to the checker, in the tests
+/// of the checkers themselves.
+const MADE_UP: &[(Anomaly, &str)] = &[
+    (
+        Anomaly::IllFormed,
+        "the simulated clients write it by themselves",
+    ),
+    (
+        Anomaly::ServedRevoked,
+        "nothing tells which requests a door let pass",
+    ),
+    (
+        Anomaly::TenantLeak,
+        "nothing tells whose resources a door served",
+    ),
+    (Anomaly::AuditGap, "no door keeps an audit"),
+];
+
+#[test]
+fn every_checker_has_been_seen_to_fire() {
+    let unit_tests = unit_tests();
+    for anomaly in Anomaly::ALL {
+        let planted = CAUGHT.contains(anomaly) || *anomaly == Anomaly::G0;
+        let made_up = MADE_UP.iter().any(|(kind, _)| kind == anomaly);
+        assert!(planted != made_up, "{anomaly}: planted here or made up");
+        let shown = unit_tests.contains(&format!("\"{anomaly}\""));
+        assert!(shown, "{anomaly}: no made-up history shows it");
+    }
+}
+
+/// The tests of the checkers.
+fn unit_tests() -> String {
+    let mut all = String::new();
+    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("history/src/check")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("the checkers") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("text");
+            let is_tests = path.ends_with("tests.rs");
+            let tests = text.split_once("#[cfg(test)]");
+            all.push_str(tests.map_or("", |(_, tests)| tests));
+            all.push_str(if is_tests { &text } else { "" });
+        }
+    }
+    all
 }
 
 #[test]
@@ -137,6 +215,7 @@ fn an_honest_double_is_not_accused() {
             (|stage| plays::orders(stage).boxed()) as Play,
         ),
         ("group", honest, |stage| plays::group(stage).boxed()),
+        ("epochs", honest, |stage| plays::epochs(stage).boxed()),
         ("by hand", honest, |stage| plays::by_hand(stage).boxed()),
         ("patient", honest, |stage| plays::patient(stage).boxed()),
         ("crowd", bounded, |stage| plays::crowd(stage).boxed()),

@@ -8,6 +8,10 @@
 //! connection that its client gave up, is carried out when it arrives. Apache Kafka does the same.
 //! So a reader may be told such a commit's very offset although a higher one had landed, once for
 //! each try beyond the first; from then on, commits go forward from there.
+//!
+//! A member that is told that it is none any more, and goes on committing what it read, commits as
+//! nobody in particular. Apache Kafka fences nobody, and takes such a commit while the group is empty:
+//! it counts as a reset.
 
 use std::collections::BTreeMap;
 
@@ -84,18 +88,23 @@ pub(super) fn check(index: &Index<'_>, found: &mut Vec<Verdict>) {
 impl<'h> Commits<'h> {
     fn of(index: &Index<'h>) -> Self {
         let transactions = Transactions::of(index);
+        let joined = joined(index);
         let mut commits = Self::default();
         for (_, operation) in index.operations() {
             match operation.call {
                 Call::Commit {
                     group,
+                    member,
                     offsets,
                     reset,
                     ..
                 } => {
                     let landed = operation.ok().map(|(at, _)| at);
+                    let since = joined.get(&(operation.who, group));
+                    let put_out =
+                        member.is_empty() && since.is_some_and(|since| *since < operation.began);
                     if operation.failed().is_none() {
-                        commits.add(operation, group, offsets, *reset, landed);
+                        commits.add(operation, group, offsets, *reset || put_out, landed);
                     }
                 }
                 Call::SendOffsets {
@@ -277,6 +286,18 @@ impl<'h> Commits<'h> {
             found.push(Verdict::new(Anomaly::PhantomCommit, proof, what));
         }
     }
+}
+
+/// When each client first was a member of a group.
+fn joined<'h>(index: &Index<'h>) -> BTreeMap<(&'h Name, &'h Name), usize> {
+    let mut joined = BTreeMap::new();
+    for (_, operation) in index.operations() {
+        if let (Call::Join { group, .. }, Some((ended, _))) = (operation.call, operation.ok()) {
+            let first = joined.entry((operation.who, group)).or_insert(ended);
+            *first = ended.min(*first);
+        }
+    }
+    joined
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::epochs::Epochs;
 use super::index::{Index, Operation};
 use super::{Anomaly, Verdict};
 use crate::call::{Call, Reply};
@@ -16,6 +17,7 @@ pub(super) fn check(index: &Index<'_>, found: &mut Vec<Verdict>) {
     let groups = Groups::of(index);
     groups.owners(index, found);
     groups.zombies(index, found);
+    groups.epochs.check(index, found);
     for (at, _, event) in index.events() {
         if let Event::Mark(Mark::Settled { group, partitions }) = event {
             groups.settled(at, group, partitions, found);
@@ -53,6 +55,8 @@ struct Groups<'h> {
     joining: Vec<(&'h Name, &'h Name, usize)>,
     gone: Vec<(&'h Name, usize)>,
     crashes: Vec<usize>,
+    /// Members of KIP-848.
+    epochs: Epochs<'h>,
 }
 
 impl<'h> Groups<'h> {
@@ -64,6 +68,7 @@ impl<'h> Groups<'h> {
             joining: Vec::new(),
             gone: Vec::new(),
             crashes: Vec::new(),
+            epochs: Epochs::of(index),
         };
         for (at, who, event) in index.events() {
             match event {
@@ -195,6 +200,7 @@ impl<'h> Groups<'h> {
                 .iter()
                 .filter(|joined| joined.group == group && joined.member == member)
                 .find_map(|joined| joined.instance)
+                .or_else(|| self.epochs.instance(group, member))
         };
         instance(one).is_some_and(|found| instance(other) == Some(found))
     }
@@ -279,9 +285,13 @@ impl<'h> Groups<'h> {
                 let proof = [by, operation.began, ended];
                 found.push(Verdict::new(Anomaly::Zombie, proof, what));
             };
-            // Members of KIP-848 have epochs of their own, which are not compared.
+            if self.epochs.has_member(group, member) {
+                continue;
+            }
+            // Members beside those of KIP-848 have epochs of their own, which are not compared.
             let newer = self.joined.iter().find(|joined| {
                 joined.group == group
+                    && !self.epochs.have(group)
                     && joined.generation > generation
                     && joiners.contains(member)
                     && joined.ended < operation.began
@@ -350,7 +360,7 @@ impl<'h> Groups<'h> {
                 .iter()
                 .any(|(client, gone)| client == who && (given.ended..at).contains(gone));
             let left = self.left.iter().any(|(of, member, began, _)| {
-                *of == group && *member == given.member && *began < at
+                *of == group && *member == given.member && (given.ended..at).contains(began)
             });
             !gone && !left
         });
@@ -369,7 +379,8 @@ impl<'h> Groups<'h> {
             .values()
             .map(|given| (given.generation, *given))
             .collect();
-        if generations.len() > 1 {
+        // The epoch of a member of KIP-848 moves without a word when others come and go.
+        if generations.len() > 1 && !self.epochs.have(group) {
             proof.extend(generations.values().map(|given| given.ended));
             let all: Vec<_> = generations.keys().map(ToString::to_string).collect();
             why.push(format!("members are in generations {}", all.join(" and ")));

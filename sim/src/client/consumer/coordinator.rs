@@ -11,6 +11,7 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::assignor::{Assignment, Assignor, Subscription};
 use super::membership::{Identity, Joined, Trouble};
+use super::reconciler::{Beat, Says};
 use super::wire;
 use crate::client::cluster::Cluster;
 use crate::client::profile::Purpose;
@@ -245,6 +246,62 @@ impl Coordinator {
             Ok(()) => {
                 operation.ok(Reply::Done);
                 Ok(())
+            }
+            Err(error) => Err(self.fail(operation, &error)),
+        }
+    }
+
+    /// A ConsumerGroupHeartbeat of a member of `topics`, whose ids it finds out where it has to.
+    pub(super) async fn beat(
+        &self,
+        identity: &Identity,
+        says: &Says,
+        topics: &BTreeSet<Name>,
+    ) -> Result<Beat, Trouble> {
+        let call = Call::ConsumerHeartbeat {
+            group: self.group.clone(),
+            member: identity.member.clone(),
+            instance: identity.instance.clone(),
+            epoch: identity.generation,
+            owned: says
+                .owned
+                .as_ref()
+                .map(|owned| owned.iter().cloned().collect()),
+        };
+        // Topics whose ids are not known are looked up beside it.
+        let bound = self.bound(self.client.profile.request_timeout) * 2;
+        let operation = self.begin(call, bound);
+        let answer = async {
+            let connection = self.connection(Purpose::Coordinator).await?;
+            let rules = &self.client.profile.group;
+            let id = |topic: &Name| self.cluster.topic(topic).map(|topic| topic.id);
+            let request = wire::beat_request(rules, &self.group, identity, says, topics, id)?;
+            let response = connection.call(&request).await?;
+            refused(response.error_code)?;
+            let assigned = wire::assigned_ids(&response);
+            if assigned
+                .iter()
+                .flatten()
+                .any(|(id, _)| self.cluster.topic_of_id(*id).is_none())
+            {
+                for topic in topics {
+                    self.cluster.is_wrong_about(topic);
+                }
+                self.cluster.refresh(topics, false).await?;
+            }
+            let name = |id| self.cluster.topic_of_id(id);
+            wire::beat(&response, assigned, name)
+        }
+        .await;
+        match answer {
+            Ok(beat) => {
+                let assignment = beat.assignment.as_ref();
+                operation.ok(Reply::Beat {
+                    member: beat.member.clone(),
+                    epoch: beat.epoch,
+                    assignment: assignment.map(|assigned| assigned.iter().cloned().collect()),
+                });
+                Ok(beat)
             }
             Err(error) => Err(self.fail(operation, &error)),
         }

@@ -10,7 +10,9 @@ use futures::stream::FuturesUnordered;
 use tokio::time::sleep;
 
 use super::assignor::{Assignor, Subscription};
+use super::member::Member;
 use super::membership::{Ask, Event as Duty, Joined, Trouble};
+use super::reconciler::Beat;
 use super::shared::Shared;
 use crate::client::profile::Rebalances;
 use crate::history::{Name, TopicPartition};
@@ -20,6 +22,7 @@ enum Answer {
     Join(Result<Joined, (Trouble, Name)>),
     Sync(Result<BTreeSet<TopicPartition>, Trouble>),
     Heartbeat(i32, Result<(), Trouble>),
+    Beat(Result<Beat, Trouble>),
     Left,
     /// The number of partitions of each topic, for the leader.
     Counted(Assignor, BTreeMap<Name, Subscription>, BTreeMap<Name, i32>),
@@ -120,8 +123,12 @@ impl GroupTask {
                     let answer = coordinator.heartbeat(&identity).await;
                     Answer::Heartbeat(identity.generation, answer)
                 }
+                Ask::Beat { identity, says } => {
+                    let topics = shared.topics();
+                    Answer::Beat(coordinator.beat(&identity, &says, &topics).await)
+                }
                 Ask::Leave { identity } => {
-                    coordinator.leave(&identity).await;
+                    shared.leave(coordinator, &identity).await;
                     Answer::Left
                 }
             }
@@ -169,8 +176,9 @@ impl GroupTask {
         if differs {
             self.led = None;
             let now = self.shared.client.now();
-            if let Some(membership) = self.shared.state().membership.as_mut() {
-                membership.rejoin(now);
+            let mut state = self.shared.state();
+            if let Some(member) = state.membership.as_mut().and_then(Member::classic) {
+                member.rejoin(now);
             }
         }
     }
@@ -179,23 +187,25 @@ impl GroupTask {
         let now = self.shared.client.now();
         let shared = Arc::clone(&self.shared);
         let mut state = shared.state();
-        let Some(membership) = state.membership.as_mut() else {
+        let Some(member) = state.membership.as_mut() else {
             return;
         };
-        match answer {
-            Answer::Join(answer) => {
+        match (answer, member) {
+            (Answer::Join(answer), Member::Classic(member)) => {
                 self.led = None;
-                membership.handle_join(now, answer);
+                member.handle_join(now, answer);
             }
-            Answer::Sync(answer) => membership.handle_sync(now, answer),
-            Answer::Heartbeat(generation, answer) => {
-                membership.handle_heartbeat(now, generation, answer);
+            (Answer::Sync(answer), Member::Classic(member)) => member.handle_sync(now, answer),
+            (Answer::Heartbeat(generation, answer), Member::Classic(member)) => {
+                member.handle_heartbeat(now, generation, answer);
             }
-            Answer::Left => {}
-            Answer::Counted(assignor, members, counts) => {
-                membership.assigned(assignor.assign(&members, &counts));
+            (Answer::Counted(assignor, members, counts), Member::Classic(member)) => {
+                member.assigned(assignor.assign(&members, &counts));
                 self.led = Some(counts);
             }
+            (Answer::Beat(answer), Member::Consumer(member)) => member.handle_beat(now, answer),
+            // Nothing that its protocol asks for.
+            _ => {}
         }
         drop(state);
         shared.ring();

@@ -10,8 +10,10 @@ use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use super::Settings;
 use super::coordinator::{Committed, Coordinator, failure};
-use super::membership::{Event as Duty, Identity, Membership};
+use super::member::Member;
+use super::membership::{Event as Duty, Identity};
 use super::positions::{Positions, Start};
+use super::reconciler::Says;
 use crate::client::cluster::Cluster;
 use crate::client::profile::Rebalances;
 use crate::client::{CallError, Client};
@@ -37,7 +39,7 @@ pub(super) struct Shared {
 pub(super) struct State {
     pub positions: Positions,
     /// `None` for a consumer that assigned itself.
-    pub membership: Option<Membership>,
+    pub membership: Option<Member>,
     /// What the application has to do, and as who.
     pub duties: VecDeque<(Duty, Identity)>,
     /// Whether the application polls right now.
@@ -66,7 +68,7 @@ impl Shared {
         client: Client,
         settings: Settings,
         topics: BTreeSet<Name>,
-        membership: Option<Membership>,
+        membership: Option<Member>,
     ) -> Arc<Self> {
         let cluster = Cluster::new(client.clone());
         let group = settings.group.clone();
@@ -224,6 +226,9 @@ impl Shared {
         if offsets.is_empty() {
             return Ok(());
         }
+        if self.is_out_of_group(&identity) {
+            return Err(CommitError::Refused(ErrorCode::UnknownMemberId));
+        }
         let call = Call::Commit {
             group: coordinator.group.clone(),
             member: identity.member.clone(),
@@ -277,6 +282,29 @@ impl Shared {
             }
             operation.fail(why);
             return Err(code.map_or(CommitError::Unknown, CommitError::Refused));
+        }
+    }
+
+    /// Leaves the group, under the protocol that the member has.
+    pub(super) async fn leave(&self, coordinator: &Coordinator, identity: &Identity) {
+        let consumer = matches!(self.state().membership, Some(Member::Consumer(_)));
+        if consumer {
+            // Nobody waits for more.
+            let says = Says::default();
+            let _ = coordinator.beat(identity, &says, &BTreeSet::new()).await;
+        } else {
+            coordinator.leave(identity).await;
+        }
+    }
+
+    /// Whether it is a member that is out now, and has nothing to commit.
+    fn is_out_of_group(&self, identity: &Identity) -> bool {
+        match self.state().membership {
+            Some(Member::Consumer(_)) => identity.generation <= 0,
+            Some(Member::Classic(_)) => {
+                identity.generation < 0 && !self.client.profile.group.commits_as_nobody
+            }
+            None => false,
         }
     }
 

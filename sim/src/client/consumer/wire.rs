@@ -2,8 +2,10 @@
 //! version. No I/O, no state.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
+use kafka_protocol::messages::consumer_group_heartbeat_request::TopicPartitions as OwnedPartitions;
 use kafka_protocol::messages::consumer_protocol_assignment::TopicPartition as AssignedTopic;
 use kafka_protocol::messages::consumer_protocol_subscription::TopicPartition as OwnedTopic;
 use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
@@ -16,9 +18,10 @@ use kafka_protocol::messages::offset_fetch_request::{
 };
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::{
-    ConsumerProtocolAssignment, ConsumerProtocolSubscription, HeartbeatRequest, JoinGroupRequest,
-    JoinGroupResponse, LeaveGroupRequest, OffsetCommitRequest, OffsetFetchRequest,
-    OffsetFetchResponse, SyncGroupRequest,
+    ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription, HeartbeatRequest, JoinGroupRequest, JoinGroupResponse,
+    LeaveGroupRequest, OffsetCommitRequest, OffsetFetchRequest, OffsetFetchResponse,
+    SyncGroupRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 use kafka_wire::ErrorCode;
@@ -27,7 +30,9 @@ use kafka_wire::walk::{self, Limits, NoVisitor};
 
 use super::assignor::{Assignment, Assignor, Subscription};
 use super::membership::{Identity, Joined};
-use crate::client::profile::GroupRules;
+use super::reconciler::{Beat, Says};
+use crate::client::cluster::TopicId;
+use crate::client::profile::{GroupProtocol, GroupRules};
 use crate::client::{CallError, error_code, group_id, millis, name, refused, text, topic_name};
 use crate::history::{Name, TopicPartition};
 
@@ -215,6 +220,79 @@ pub(super) fn leave_request(group: &Name, identity: &Identity, version: i16) -> 
             .with_member_id(text(&identity.member))
             .with_group_instance_id(instance(identity)),
     ])
+}
+
+/// A ConsumerGroupHeartbeat; `id` tells the ids of topics.
+pub(super) fn beat_request(
+    rules: &GroupRules,
+    group: &Name,
+    identity: &Identity,
+    says: &Says,
+    topics: &BTreeSet<Name>,
+    id: impl Fn(&Name) -> Option<TopicId>,
+) -> Result<ConsumerGroupHeartbeatRequest, CallError> {
+    let owned = says.owned.as_ref().map(|owned| {
+        let topics = by_topic(owned).into_iter().map(|(topic, partitions)| {
+            let id = id(topic).ok_or_else(|| impossible("a topic without an id"))?;
+            Ok(OwnedPartitions::default()
+                .with_topic_id(id)
+                .with_partitions(partitions))
+        });
+        topics.collect::<Result<Vec<_>, CallError>>()
+    });
+    let request = ConsumerGroupHeartbeatRequest::default()
+        .with_group_id(group_id(group))
+        .with_member_id(text(&identity.member))
+        .with_member_epoch(identity.generation)
+        .with_instance_id(instance(identity))
+        .with_rebalance_timeout_ms(-1)
+        .with_topic_partitions(owned.transpose()?);
+    if !says.all {
+        return Ok(request);
+    }
+    let assignor = match rules.protocol {
+        GroupProtocol::Consumer { assignor } => assignor.map(StrBytes::from_static_str),
+        GroupProtocol::Classic => None,
+    };
+    Ok(request
+        .with_rebalance_timeout_ms(millis(rules.rebalance_timeout))
+        .with_subscribed_topic_names(Some(topics.iter().map(topic_name).collect()))
+        .with_server_assignor(assignor))
+}
+
+/// What a ConsumerGroupHeartbeat answer assigns, by the topics' ids.
+pub(super) fn assigned_ids(
+    response: &ConsumerGroupHeartbeatResponse,
+) -> Option<Vec<(TopicId, i32)>> {
+    let assignment = response.assignment.as_ref()?;
+    let topics = assignment.topic_partitions.iter();
+    let all = topics.flat_map(|topic| topic.partitions.iter().map(|at| (topic.topic_id, *at)));
+    Some(all.collect())
+}
+
+/// A ConsumerGroupHeartbeat answer without an error; `name` tells the names of topics.
+pub(super) fn beat(
+    response: &ConsumerGroupHeartbeatResponse,
+    assigned: Option<Vec<(TopicId, i32)>>,
+    name_of: impl Fn(TopicId) -> Option<Name>,
+) -> Result<Beat, CallError> {
+    let assigned = assigned.map(|all| {
+        let all = all.into_iter().map(|(id, partition)| {
+            // The topic was deleted, or made anew: the next answer tells.
+            let topic = name_of(id).ok_or(CallError::Refused(ErrorCode::UnknownTopicId))?;
+            Ok(TopicPartition::new(topic, partition))
+        });
+        all.collect::<Result<BTreeSet<_>, CallError>>()
+    });
+    let interval = u64::try_from(response.heartbeat_interval_ms)
+        .map_err(|_| CallError::malformed("a negative interval of heartbeats"))?;
+    let member = response.member_id.as_ref();
+    Ok(Beat {
+        member: member.map(name).unwrap_or_default(),
+        epoch: response.member_epoch,
+        interval: Duration::from_millis(interval),
+        assignment: assigned.transpose()?,
+    })
 }
 
 pub(super) fn commit_request(

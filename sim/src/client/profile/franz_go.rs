@@ -17,15 +17,15 @@
 //! | consumer | defaultCfg: `maxWait`, `minBytes`, `maxBytes`, `maxPartBytes`; sessions unless disabled: source.go |
 //! | group | defaultCfg: `balancers`, `sessionTimeout`, `rebalanceTimeout`, `heartbeatInterval`, `autocommitInterval`; nobody watches the application's polls |
 //! | rebalances in background | consumer_group.go: `manage` runs beside polls, unless BlockRebalanceOnPoll |
-//! | commits | CommitOffsets goes through the client's retries (`retries` in defaultCfg) |
+//! | commits | CommitOffsets goes through the client's retries (`retries` in defaultCfg), with whatever `memberGen` holds |
 
 use std::time::Duration;
 
 use kafka_wire::ApiKey;
 
 use super::{
-    ConsumerRules, Desynchronised, GroupRules, MetadataRules, ProducerRules, Profile, Purpose,
-    Rebalances, Repetition, RequestShape, TransactionRules,
+    ConsumerRules, Desynchronised, GroupProtocol, GroupRules, MetadataRules, ProducerRules,
+    Profile, Purpose, Rebalances, Repetition, RequestShape, TransactionRules,
 };
 use crate::client::backoff::BackoffRule;
 use crate::client::consumer::assignor::Assignor;
@@ -111,6 +111,7 @@ pub const FRANZ_GO: Profile = Profile {
         max_poll_records: None,
     },
     group: GroupRules {
+        protocol: GroupProtocol::Classic,
         assignors: &[Assignor::CooperativeSticky],
         session_timeout: Duration::from_secs(45),
         rebalance_timeout: Duration::from_secs(60),
@@ -118,6 +119,7 @@ pub const FRANZ_GO: Profile = Profile {
         max_poll_interval: None,
         rebalances: Rebalances::InBackground,
         auto_commit_interval: Duration::from_secs(5),
+        commits_as_nobody: true,
         async_commit_retries: 20,
         finds_coordinator_at_once: false,
     },

@@ -17,15 +17,15 @@
 //! | consumer | defaults of ConsumerConfig 4.1: `fetch.max.wait.ms`, `fetch.min.bytes`, `fetch.max.bytes`, `max.partition.fetch.bytes`, `max.poll.records`; FetchSessionHandler |
 //! | group | `partition.assignment.strategy`, `session.timeout.ms`, `heartbeat.interval.ms`, `max.poll.interval.ms` (also JoinGroup's rebalance timeout), `auto.commit.interval.ms` |
 //! | rebalances in poll | ConsumerCoordinator.poll; the thread beside it is AbstractCoordinator.HeartbeatThread |
-//! | commits | ConsumerCoordinator: commitSync retries until its timeout, commitAsync never |
+//! | commits | ConsumerCoordinator: commitSync retries until its timeout, commitAsync never; sendOffsetCommitRequest fails at once without a generation |
 
 use std::time::Duration;
 
 use kafka_wire::ApiKey;
 
 use super::{
-    ConsumerRules, Desynchronised, GroupRules, MetadataRules, ProducerRules, Profile, Purpose,
-    Rebalances, Repetition, RequestShape, TransactionRules,
+    ConsumerRules, Desynchronised, GroupProtocol, GroupRules, MetadataRules, ProducerRules,
+    Profile, Purpose, Rebalances, Repetition, RequestShape, TransactionRules,
 };
 use crate::client::backoff::BackoffRule;
 use crate::client::consumer::assignor::Assignor;
@@ -113,6 +113,7 @@ pub const JAVA: Profile = Profile {
         max_poll_records: Some(500),
     },
     group: GroupRules {
+        protocol: GroupProtocol::Classic,
         assignors: &[Assignor::Range, Assignor::CooperativeSticky],
         session_timeout: Duration::from_secs(45),
         rebalance_timeout: Duration::from_secs(300),
@@ -120,6 +121,7 @@ pub const JAVA: Profile = Profile {
         max_poll_interval: Some(Duration::from_secs(300)),
         rebalances: Rebalances::InPoll,
         auto_commit_interval: Duration::from_secs(5),
+        commits_as_nobody: false,
         async_commit_retries: 0,
         finds_coordinator_at_once: false,
     },

@@ -29,8 +29,8 @@ use std::time::Duration;
 use kafka_wire::ApiKey;
 
 use super::{
-    ConsumerRules, Desynchronised, GroupRules, MetadataRules, ProducerRules, Profile, Purpose,
-    Rebalances, Repetition, RequestShape, TransactionRules,
+    ConsumerRules, Desynchronised, GroupProtocol, GroupRules, MetadataRules, ProducerRules,
+    Profile, Purpose, Rebalances, Repetition, RequestShape, TransactionRules,
 };
 use crate::client::backoff::BackoffRule;
 use crate::client::consumer::assignor::Assignor;
@@ -118,6 +118,7 @@ pub const LIBRDKAFKA: Profile = Profile {
         max_poll_records: Some(1),
     },
     group: GroupRules {
+        protocol: GroupProtocol::Classic,
         assignors: &[Assignor::Range, Assignor::RoundRobin],
         session_timeout: Duration::from_secs(45),
         rebalance_timeout: Duration::from_secs(300),
@@ -125,6 +126,7 @@ pub const LIBRDKAFKA: Profile = Profile {
         max_poll_interval: Some(Duration::from_secs(300)),
         rebalances: Rebalances::ServedByPoll,
         auto_commit_interval: Duration::from_secs(5),
+        commits_as_nobody: true,
         async_commit_retries: 2,
         finds_coordinator_at_once: true,
     },

@@ -234,10 +234,11 @@ impl Member {
             consumer.close().await;
         } else {
             drop(consumer);
-            let client = Name::from(self.id.as_str());
-            let crash = Event::Mark(Mark::ClientCrash { client });
-            self.stage.recorder.record(&"world".into(), crash);
         }
+        // What it was doing has no end, whichever way it went.
+        let client = Name::from(self.id.as_str());
+        let gone = Event::Mark(Mark::ClientCrash { client });
+        self.stage.recorder.record(&"world".into(), gone);
     }
 
     /// Makes something of what was polled, and commits both.

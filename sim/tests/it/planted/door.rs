@@ -229,6 +229,8 @@ fn variables() -> Variables {
             format!("{facade}:{KAFKA_PORT}"),
         ),
         ("QUEEN_KAFKA_DEFAULT_PARTITIONS", "2".to_owned()),
+        // Groups change while something is read, not before.
+        ("QUEEN_KAFKA_GROUP_JOIN_DELAY_MS", "300".to_owned()),
     ]
     .into_iter()
     .map(|(name, value)| (name.into(), value.into()))

@@ -2,12 +2,14 @@
 
 use bytes::{Bytes, BytesMut};
 use host::Host;
+use kafka_protocol::messages::consumer_group_heartbeat_response::TopicPartitions;
 use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use kafka_protocol::messages::{
-    FetchResponse, HeartbeatResponse, ListOffsetsResponse, OffsetCommitResponse,
-    OffsetFetchResponse, ProduceRequest, ProduceResponse, SyncGroupRequest, SyncGroupResponse,
+    ConsumerGroupHeartbeatResponse, FetchResponse, HeartbeatResponse, ListOffsetsResponse,
+    OffsetCommitResponse, OffsetFetchResponse, ProduceRequest, ProduceResponse, SyncGroupRequest,
+    SyncGroupResponse,
 };
-use kafka_protocol::protocol::Decodable;
+use kafka_protocol::protocol::{Decodable, StrBytes};
 use kafka_protocol::records::{
     Compression, RecordBatchDecoder, RecordBatchEncoder, RecordEncodeOptions,
 };
@@ -339,22 +341,49 @@ pub fn gives_twice() -> Box<dyn Lie> {
     })
 }
 
-fn committed(change: impl Fn(i64) -> i64 + Send + 'static) -> Box<dyn Lie> {
-    of_answer(ApiKey::OFFSET_FETCH, move |ask, frame, _| {
-        ask.answer_with(&frame, |response: &mut OffsetFetchResponse| {
-            for topic in &mut response.topics {
+/// What one member of KIP-848 was given, every other one is given beside its own.
+pub fn gives_by_epochs_twice() -> Box<dyn Lie> {
+    let mut first: Option<(StrBytes, Vec<TopicPartitions>)> = None;
+    of_answer(ApiKey::CONSUMER_GROUP_HEARTBEAT, move |ask, frame, _| {
+        ask.answer_with(&frame, |response: &mut ConsumerGroupHeartbeatResponse| {
+            let (Some(member), Some(given)) = (&response.member_id, &mut response.assignment)
+            else {
+                return;
+            };
+            match &first {
+                Some((owner, owned)) if owner != member => {
+                    given.topic_partitions.clone_from(owned);
+                }
+                None if !given.topic_partitions.is_empty() => {
+                    first = Some((member.clone(), given.topic_partitions.clone()));
+                }
+                _ => {}
+            }
+        })
+    })
+}
+
+/// The answer to an OffsetFetch with other offsets.
+pub(super) fn with_offsets(ask: &Ask, frame: &Bytes, mut change: impl FnMut(i64) -> i64) -> Bytes {
+    ask.answer_with(frame, |response: &mut OffsetFetchResponse| {
+        for topic in &mut response.topics {
+            for partition in &mut topic.partitions {
+                partition.committed_offset = change(partition.committed_offset);
+            }
+        }
+        for group in &mut response.groups {
+            for topic in &mut group.topics {
                 for partition in &mut topic.partitions {
                     partition.committed_offset = change(partition.committed_offset);
                 }
             }
-            for group in &mut response.groups {
-                for topic in &mut group.topics {
-                    for partition in &mut topic.partitions {
-                        partition.committed_offset = change(partition.committed_offset);
-                    }
-                }
-            }
-        })
+        }
+    })
+}
+
+fn committed(change: impl Fn(i64) -> i64 + Send + 'static) -> Box<dyn Lie> {
+    of_answer(ApiKey::OFFSET_FETCH, move |ask, frame, _| {
+        with_offsets(ask, &frame, &change)
     })
 }
 

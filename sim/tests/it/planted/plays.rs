@@ -72,12 +72,21 @@ const SETTLES: Duration = Duration::from_secs(12);
 
 /// Members of a group read what is written, commit what they read, and have time to settle.
 pub async fn group(stage: Stage) {
+    members(stage, &profile::IDEMPOTENT).await;
+}
+
+/// The same under KIP-848.
+pub async fn epochs(stage: Stage) {
+    members(stage, &profile::JAVA_CONSUMER_PROTOCOL).await;
+}
+
+async fn members(stage: Stage, profile: &'static Profile) {
     let few = Orders { batches: 15, ..FEW };
     let mut writers = few.write(&stage);
     let mut members = JoinSet::new();
     for number in 0..MEMBERS {
         let id = format!("consumer-{number}");
-        let client = stage.client(&id, &profile::IDEMPOTENT);
+        let client = stage.client(&id, profile);
         members.spawn_local(async move {
             sleep(JOINS_APART * u32::try_from(number).expect("few")).await;
             member(client).await;

@@ -22,7 +22,7 @@ use sim::scenario::transaction::ledger::Ledger;
 use sim::scenario::{Orders, Stage};
 
 use super::door::{Ask, Batch, Course, Lie, joined};
-use super::lies::{of_answer, of_ask, produced};
+use super::lies::{of_answer, of_ask, produced, with_offsets};
 
 const FEW: Ledger = Ledger {
     tellers: 2,
@@ -150,6 +150,30 @@ fn plain_commit(ask: &Ask) -> Bytes {
     put_request_header(&mut frame, key, VERSION, ask.correlation, client);
     commit.encode(&mut frame, VERSION).expect("encodable");
     frame.freeze()
+}
+
+/// A member of a loop that comes to its partitions is told, a few times, that less of them is done
+/// than is. Whoever asks from outside hears the truth, so that the loop ends.
+pub fn tells_loops_old_offsets() -> Box<dyn Lie> {
+    const LIES: u64 = 4;
+    let mut lies = 0;
+    of_answer(ApiKey::OFFSET_FETCH, move |ask, frame, _| {
+        if !ask.client.starts_with("loop-") || lies >= LIES {
+            return frame;
+        }
+        let mut changed = false;
+        let frame = with_offsets(ask, &frame, |offset| {
+            let old = if offset > 0 {
+                (offset - 4).max(0)
+            } else {
+                offset
+            };
+            changed |= old != offset;
+            old
+        });
+        lies += u64::from(changed);
+        frame
+    })
 }
 
 /// Whoever asks for a transactional id is given the identity of the first.

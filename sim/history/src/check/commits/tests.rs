@@ -46,6 +46,40 @@ fn commits_go_forward_unless_reset() {
 }
 
 #[test]
+fn who_was_a_member_commits_as_nobody_and_may_go_back() {
+    let nobody = Call::Commit {
+        group: "g".into(),
+        member: "".into(),
+        generation: -1,
+        offsets: vec![(at(), 4)],
+        reset: false,
+    };
+    let join = Call::Join {
+        group: "g".into(),
+        member: "".into(),
+        instance: None,
+    };
+    let joined = Reply::Joined {
+        generation: 1,
+        member: "m".into(),
+        leader: "m".into(),
+        protocol: "range".into(),
+        members: Vec::new(),
+    };
+    let mut never = story(5);
+    never.done("b", nobody.clone(), committed());
+    assert_eq!(never.names(), ["commit-back"]);
+    let mut once = Story::acknowledged();
+    once.done("b", join, joined);
+    once.done("a", commit(5, false), committed());
+    once.done("b", nobody, committed());
+    told(&mut once, Some(4));
+    assert!(once.names().is_empty());
+    told(&mut once, Some(3));
+    assert_eq!(once.names(), ["phantom-commit"]);
+}
+
+#[test]
 fn commits_that_overlap_or_failed_or_are_unknown_prove_nothing() {
     let mut overlap = Story::acknowledged();
     let one = overlap.begin("a", commit(5, false));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kafka_wire::ErrorCode;
 
 use crate::client::consumer::assignor::{Assignment, Assignor, Subscription};
+use crate::client::consumer::reconciler::Says;
 use crate::history::{Name, TopicPartition};
 
 /// Who a member is in its group's present generation.
@@ -12,7 +13,7 @@ use crate::history::{Name, TopicPartition};
 pub struct Identity {
     /// Empty before the coordinator gave one.
     pub member: Name,
-    /// -1 outside every generation.
+    /// Its generation, or its epoch in a group of KIP-848; -1 outside every one.
     pub generation: i32,
     /// `group.instance.id` of a static member.
     pub instance: Option<Name>,
@@ -42,7 +43,14 @@ pub enum Ask {
         /// As who.
         identity: Identity,
     },
-    /// LeaveGroup.
+    /// ConsumerGroupHeartbeat.
+    Beat {
+        /// As who; epoch 0 joins.
+        identity: Identity,
+        /// With what.
+        says: Says,
+    },
+    /// LeaveGroup, or the last ConsumerGroupHeartbeat.
     Leave {
         /// As who.
         identity: Identity,
