@@ -331,9 +331,12 @@ impl Consumer {
 
     /// Whether it is in a generation and has its share.
     pub fn is_stable(&self) -> bool {
-        let state = self.shared.state();
-        let stable = state.membership.as_ref().is_some_and(Member::is_stable);
-        stable && state.duties.is_empty()
+        self.witness().standing().is_some()
+    }
+
+    /// Somebody who sees where it stands at any time.
+    pub fn witness(&self) -> Witness {
+        Witness(Arc::clone(&self.shared))
     }
 
     /// Ends in good order: commits where it commits by itself, gives its partitions back, and leaves
@@ -375,6 +378,40 @@ impl Consumer {
             self.shared.leave(coordinator, &identity).await;
         }
         self.shared.cluster.close().await;
+    }
+}
+
+/// Sees where a consumer stands.
+#[derive(Clone)]
+pub struct Witness(Arc<Shared>);
+
+impl fmt::Debug for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Witness")
+            .field("client", &self.0.client.id)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where a stable member stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Its generation, or its epoch.
+    pub generation: i32,
+    /// What it reads.
+    pub owned: BTreeSet<TopicPartition>,
+}
+
+impl Witness {
+    /// Where the member stands, while it is in a generation and has its share.
+    pub fn standing(&self) -> Option<Standing> {
+        let state = self.0.state();
+        let member = state.membership.as_ref()?;
+        let stable = member.is_stable() && state.duties.is_empty();
+        stable.then(|| Standing {
+            generation: member.identity().generation,
+            owned: state.positions.all(),
+        })
     }
 }
 

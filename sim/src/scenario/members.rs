@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::orders::TOPIC;
 use super::stage::Stage;
 use crate::client::Profile;
-use crate::client::consumer::{Consumer, Settings};
+use crate::client::consumer::{Consumer, Settings, Witness};
 use crate::client::profile::HURRIED;
 use crate::history::{Event, Mark, Name, Promise, TopicPartition};
 use crate::seed::Numbers;
@@ -36,17 +36,10 @@ pub struct Group {
 
 #[derive(Debug, Default)]
 struct Board {
-    /// Members that are to stay.
-    members: BTreeMap<String, Option<Standing>>,
+    /// Members that are to stay, while they live.
+    members: BTreeMap<String, Option<Witness>>,
     /// What was given to somebody.
     seen: BTreeSet<(TopicPartition, i64)>,
-}
-
-/// What a member owns while it is stable, and in which generation or epoch.
-#[derive(Debug)]
-struct Standing {
-    generation: i32,
-    owned: BTreeSet<TopicPartition>,
 }
 
 /// How a member behaves.
@@ -153,6 +146,9 @@ impl Group {
         let profile = habits.profile.unwrap_or(self.profile);
         let client = self.stage.client(id, profile);
         let consumer = Consumer::subscribed(client, settings, self.topics.clone());
+        if let Some(member) = self.board().members.get_mut(id) {
+            *member = Some(consumer.witness());
+        }
         let mut over = self.over.subscribe();
         let stays_ms = habits
             .stays
@@ -163,10 +159,10 @@ impl Group {
             biased;
             // An error says that the group is gone, and this with it.
             _ = over.wait_for(|over| *over) => Ending::Over,
-            ending = self.read(id, &consumer, habits, numbers, until) => ending,
+            ending = self.read(&consumer, habits, numbers, until) => ending,
         };
-        if let Some(standing) = self.board().members.get_mut(id) {
-            *standing = None;
+        if let Some(member) = self.board().members.get_mut(id) {
+            *member = None;
         }
         let crashes = ending != Ending::Over && numbers.coin();
         if crashes {
@@ -185,7 +181,6 @@ impl Group {
     /// clock between two operations, since one that is dropped in the middle never ends.
     async fn read(
         &self,
-        id: &str,
         consumer: &Consumer,
         habits: Habits,
         numbers: &mut Numbers,
@@ -198,16 +193,7 @@ impl Group {
             let records = polled
                 .iter()
                 .flat_map(|one| one.records.iter().map(|seen| (one.at.clone(), seen.offset)));
-            {
-                let mut board = self.board();
-                board.seen.extend(records);
-                if let Some(standing) = board.members.get_mut(id) {
-                    *standing = consumer.is_stable().then(|| Standing {
-                        generation: consumer.identity().generation,
-                        owned: consumer.assignment(),
-                    });
-                }
-            }
+            self.board().seen.extend(records);
             if polled.is_empty() || habits.auto_commit {
                 continue;
             }
@@ -239,11 +225,11 @@ impl Group {
     fn is_settled(&self, all: &BTreeSet<TopicPartition>, records: usize) -> bool {
         let board = self.board();
         let (mut owned, mut generations) = (BTreeSet::new(), BTreeSet::new());
-        for standing in board.members.values() {
-            let Some(standing) = standing else {
+        for member in board.members.values() {
+            let Some(standing) = member.as_ref().and_then(Witness::standing) else {
                 return false;
             };
-            owned.extend(standing.owned.iter().cloned());
+            owned.extend(standing.owned);
             generations.insert(standing.generation);
         }
         owned == *all && generations.len() <= 1 && board.seen.len() >= records
