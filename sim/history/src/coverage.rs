@@ -54,9 +54,7 @@ const ILLEGAL_GENERATION: i16 = 22;
 const UNKNOWN_MEMBER_ID: i16 = 25;
 const REBALANCE_IN_PROGRESS: i16 = 27;
 const FENCED_INSTANCE_ID: i16 = 82;
-const FENCED_MEMBER_EPOCH: i16 = 110;
 const UNRELEASED_INSTANCE_ID: i16 = 111;
-const STALE_MEMBER_EPOCH: i16 = 113;
 
 /// The situation of a fetch session that was evicted while it was in use, which a client tells by
 /// [`Mark::Situation`].
@@ -210,22 +208,16 @@ pub const ALL: &[Situation] = &[
         times: partitions_added,
     },
     Situation {
-        name: "member-epoch-fenced",
-        about: "a member of KIP-848 was at another epoch than its coordinator, and came again",
-        apis: &[CONSUMER_GROUP_HEARTBEAT],
-        times: |index| refusals(index, is_beat, &[FENCED_MEMBER_EPOCH]),
-    },
-    Situation {
         name: "member-of-no-group-any-more",
         about: "a member of KIP-848 was not known any more, and came again",
         apis: &[CONSUMER_GROUP_HEARTBEAT],
         times: |index| refusals(index, is_beat, &[UNKNOWN_MEMBER_ID]),
     },
     Situation {
-        name: "stale-epoch-in-a-commit",
-        about: "offsets were committed with an epoch that the member no longer had",
+        name: "commit-of-a-passed-epoch",
+        about: "a member of KIP-848 was told its next epoch while a commit of the one before was on its way",
         apis: &[OFFSET_COMMIT, CONSUMER_GROUP_HEARTBEAT],
-        times: |index| refusals(index, |_| true, &[STALE_MEMBER_EPOCH]),
+        times: commits_of_passed_epochs,
     },
     Situation {
         name: "instance-not-released",
@@ -548,6 +540,32 @@ fn refusals(index: &Index<'_>, is: impl Fn(&Call) -> bool, with: &[i16]) -> u64 
 
 fn is_beat(call: &Call) -> bool {
     matches!(call, Call::ConsumerHeartbeat { .. })
+}
+
+/// Commits that were open when their member was told a higher epoch than theirs.
+fn commits_of_passed_epochs(index: &Index<'_>) -> u64 {
+    let told: Vec<_> = index
+        .operations()
+        .filter_map(|(_, one)| match (one.call, one.ok()) {
+            (
+                Call::ConsumerHeartbeat { group, member, .. },
+                Some((at, Reply::Beat { epoch, .. })),
+            ) => Some((group, member, *epoch, at)),
+            _ => None,
+        })
+        .collect();
+    count(index, |one| match one.call {
+        Call::Commit {
+            group,
+            member,
+            generation: generation @ 1..,
+            ..
+        } => told.iter().any(|(of, who, epoch, at)| {
+            let open = one.began..one.ended.unwrap_or(usize::MAX);
+            of == &group && who == &member && epoch > generation && open.contains(at)
+        }),
+        _ => false,
+    })
 }
 
 /// Partitions that one member of KIP-848 revoked, and another one was told to own after that.
