@@ -106,6 +106,29 @@ struct RunArguments {
     /// Say what would be done to the server, and do nothing.
     #[arg(long)]
     plan: bool,
+    /// Only send what makes and changes nothing: a part of the wire probes.
+    #[arg(long, requires = "bootstrap")]
+    read_only: bool,
+    /// What the server is known to be, instead of an expectations file.
+    #[arg(long, value_enum, conflicts_with = "expectations")]
+    profile: Option<Profile>,
+}
+
+/// Servers whose deviations this program knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Profile {
+    /// Apache Kafka 4.
+    #[value(name = "apache-kafka-4")]
+    ApacheKafka4,
+}
+
+impl Profile {
+    /// The name of its expectations file.
+    const fn expectations(self) -> &'static str {
+        match self {
+            Self::ApacheKafka4 => "apache-kafka",
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -253,14 +276,18 @@ impl Selection {
     }
 
     fn takes(&self, spec: &Spec) -> bool {
-        if self.smoke && !scenarios::is_smoke(&spec.id) {
+        self.takes_id(&spec.id)
+    }
+
+    fn takes_id(&self, id: &str) -> bool {
+        if self.smoke && !scenarios::is_smoke(id) {
             return false;
         }
         self.filter.as_ref().is_none_or(|filter| {
             if filter.contains('*') {
-                matches(filter, &spec.id)
+                matches(filter, id)
             } else {
-                spec.id.contains(filter)
+                id.contains(filter)
             }
         })
     }

@@ -2,6 +2,7 @@
 //! and what proves its promises, so that nobody types what a server does.
 
 mod coverage;
+mod differences;
 mod proofs;
 
 use std::fmt::Write as _;
@@ -13,6 +14,7 @@ use reports::{Check, Evidence, Outcome, Window, api_table, jsonl};
 use crate::cx::api_name;
 
 pub use coverage::CoverageError;
+pub use differences::DifferencesError;
 
 /// The checks of the last published report, without the frames of what passed.
 const PUBLISHED: &str = "reports/published/checks.jsonl";
@@ -48,6 +50,9 @@ pub enum DocsError {
     /// The statements that the facade is held to are not what they should be.
     #[error(transparent)]
     Coverage(#[from] CoverageError),
+    /// The differences from Apache Kafka are not what they should be.
+    #[error(transparent)]
+    Differences(#[from] DifferencesError),
     /// Pages say something else than they would if they were generated now.
     #[error("out of date: {}; run `cargo run --release -- docs`", .0.join(", "))]
     Stale(Vec<String>),
@@ -68,6 +73,7 @@ pub fn generate(root: &Path, check: bool) -> Result<(), DocsError> {
         (README, with_table(&readme, &table)?),
         (PAGE, page(&table, &checks)),
         (coverage::PAGE, coverage::page(root, &proofs)?),
+        (differences::PAGE, differences::page(root)?),
     ] {
         let path = root.join(name);
         // A page that is not there yet is out of date, too.
@@ -189,7 +195,14 @@ fn write(path: &Path, text: &str) -> Result<(), DocsError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEGIN, DocsError, END, PAGE, PUBLISHED, README, coverage, generate, publish};
+    use std::collections::BTreeMap;
+
+    use super::{
+        BEGIN, DocsError, END, PAGE, PUBLISHED, README, coverage, differences, generate, publish,
+    };
+    use crate::differential::compare::Divergence;
+    use crate::differential::recording::{self, Answered, Told};
+    use crate::differential::{Family, pinned};
 
     const CHECK: &str = r#"{"id":"wire/metadata/v9/topic","title":"t","target":"facade","client":"wire","apis":[{"key":3,"name":"Metadata","versions":[9]}],"kips":[],"outcome":"pass","reason":null,"expected":true,"evidence":{"log":["long"]},"duration_ms":7}"#;
 
@@ -202,6 +215,39 @@ mod tests {
         std::fs::write(path, text).unwrap();
     }
 
+    /// Two checks of Apache Kafka 4.4, one of which the facade answers otherwise.
+    fn recorded(root: &std::path::Path) {
+        let folder = root.join("fixtures/oracle");
+        let told = |id: &str| {
+            let told = Told {
+                check: id.into(),
+                verdict: "pass".into(),
+                steps: vec![Answered {
+                    asked: "X v0".into(),
+                    answer: serde_json::json!({"A": 1}),
+                }],
+            };
+            (told.check.clone(), told)
+        };
+        for family in Family::ALL {
+            let all: BTreeMap<_, _> = match family {
+                Family::Wire => [told("wire/x/v0/same"), told("wire/x/v0/other")].into(),
+                _ => BTreeMap::new(),
+            };
+            recording::write(&folder, "4.4", family, &all).unwrap();
+        }
+        let found = Divergence {
+            check: "wire/x/v0/other".into(),
+            field: "[0].A".into(),
+            facade: "2".into(),
+            kafka: "1".into(),
+        };
+        pinned::write(&folder, "4.4", &[found].into()).unwrap();
+        let row = "[[difference]]\nchecks = \"wire/x/v*/other\"\nfield = \"[*].A\"\nfacade = \"2\"\n\
+                   kafka = { \"4.4\" = \"1\" }\nreason = \"two is enough\"\n";
+        std::fs::write(folder.join("differences.toml"), row).unwrap();
+    }
+
     #[test]
     fn pages_are_stale_until_they_are_generated() {
         let root = tempfile::tempdir().unwrap();
@@ -209,13 +255,14 @@ mod tests {
         std::fs::write(path("new.jsonl"), format!("{CHECK}\n")).unwrap();
         std::fs::write(path(README), format!("# x\n{BEGIN}\n{END}\nend\n")).unwrap();
         state(root.path());
+        recorded(root.path());
         publish(root.path(), &path("new.jsonl")).unwrap();
         let published = std::fs::read_to_string(path(PUBLISHED)).unwrap();
         assert!(!published.contains("long"), "{published}");
 
         let error = generate(root.path(), true).unwrap_err();
         assert!(
-            matches!(&error, DocsError::Stale(pages) if pages == &[README, PAGE, coverage::PAGE]),
+            matches!(&error, DocsError::Stale(pages) if pages == &[README, PAGE, coverage::PAGE, differences::PAGE]),
             "{error}"
         );
         generate(root.path(), false).unwrap();
@@ -226,6 +273,14 @@ mod tests {
             "{readme}"
         );
         assert!(readme.contains("| 3 | Metadata | 0–13 | ✓ 9 |"), "{readme}");
+
+        let differences = std::fs::read_to_string(path(differences::PAGE)).unwrap();
+        assert!(
+            differences.contains("| 4.4 | 2 | 1 | 1 | 0 |"),
+            "{differences}"
+        );
+        let row = "| two is enough | `x/other` `A` | 1 |";
+        assert!(differences.contains(row), "{differences}");
 
         std::fs::write(path(README), readme.replace("Metadata", "Matadata")).unwrap();
         assert!(

@@ -15,6 +15,7 @@ pub mod differential;
 pub mod docs;
 pub mod drivers;
 pub mod expectations;
+mod ids;
 pub mod probes;
 pub mod progress;
 pub mod publish;
@@ -25,6 +26,7 @@ pub mod scenarios;
 pub mod secure;
 pub mod sequences;
 pub mod spec;
+pub mod suite;
 pub mod target;
 #[cfg(test)]
 mod testing;

@@ -267,6 +267,7 @@ mod tests {
             client: "wire".into(),
             apis: Vec::new(),
             kips: Vec::new(),
+            observed: Vec::new(),
             outcome,
             reason: None,
             expected: outcome != Outcome::Fail,
@@ -283,6 +284,7 @@ mod tests {
             started_epoch_ms: 0,
             duration_ms: 5,
             advertised: Vec::new(),
+            suite: String::new(),
         };
         let folder = root.join("runs").join(name);
         reports::write_all(&folder, &run, checks).unwrap();

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout};
 use crate::cx::{Cx, api_name};
 use crate::expectations::Expectations;
 use crate::spec::{Lane, Spec, Stop, Verdict};
+use crate::suite;
 
 /// Checks with nodes of their own that run at once.
 const OWN_NODES_AT_ONCE: usize = 2;
@@ -84,6 +85,7 @@ async fn run_one(spec: &Spec, cx: Cx, expectations: &Expectations) -> Check {
         client: spec.client.clone(),
         apis,
         kips: spec.kips.clone(),
+        observed: suite::observed(&spec.id),
         outcome: judgement.outcome,
         reason: judgement.reason,
         expected: judgement.expected,

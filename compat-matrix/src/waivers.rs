@@ -179,6 +179,7 @@ mod tests {
             client: "wire".into(),
             apis: Vec::new(),
             kips: Vec::new(),
+            observed: Vec::new(),
             outcome: Outcome::Fail,
             reason: Some("it said no".into()),
             expected: false,

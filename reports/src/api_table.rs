@@ -20,6 +20,7 @@ pub fn markdown(advertised: &[Window], checks: &[Check], remarks: &[(i16, &str)]
         started_epoch_ms: 0,
         duration_ms: 0,
         advertised: advertised.to_vec(),
+        suite: String::new(),
     };
     let summary = Summary::new(&run, checks);
     let mut text = String::from("| Key | API | Versions |");

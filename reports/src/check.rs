@@ -23,6 +23,9 @@ pub struct Check {
     pub apis: Vec<ApiUse>,
     /// Numbers of the Kafka improvement proposals the check is about.
     pub kips: Vec<u16>,
+    /// The versions of Apache Kafka that were recorded to pass it: with the proposals, what it rests on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observed: Vec<String>,
     /// What came out.
     pub outcome: Outcome,
     /// Why, for every outcome but a pass.

@@ -41,6 +41,15 @@ pub fn render(run: &Run, checks: &[Check]) -> String {
                 seconds(checks.iter().map(|check| check.duration_ms).sum()),
             ),
         );
+        if !run.suite.is_empty() {
+            line(
+                &mut xml,
+                format_args!(
+                    "    <properties><property name=\"suite\" value=\"{}\"/></properties>",
+                    escape(&run.suite)
+                ),
+            );
+        }
         for check in checks {
             case(&mut xml, check);
         }

@@ -35,6 +35,9 @@ pub fn render(run: &Run, checks: &[Check]) -> String {
         }
     );
     let _ = writeln!(text, "Repeat with `{}`.\n", run.command.replace('`', "'"));
+    if !run.suite.is_empty() {
+        let _ = writeln!(text, "Suite {}.\n", escape(&run.suite));
+    }
     text.push_str("## APIs\n\n");
     text.push_str(&api_table::markdown(&run.advertised, checks, &[]));
     let ordered = reading_order(checks);

@@ -17,6 +17,9 @@ pub struct Run {
     pub duration_ms: u64,
     /// What the target advertises, by key.
     pub advertised: Vec<Window>,
+    /// The version of the checks; empty in reports of before there was one.
+    #[serde(default)]
+    pub suite: String,
 }
 
 /// The versions of one API that a server advertises.

@@ -16,16 +16,18 @@ use crate::spec::{Lane, Spec, Stop, WIRE};
 use crate::target::{Bounds, Kind, Target};
 use crate::waivers::{self, Waivers};
 use crate::wire::{Access, Security};
-use crate::{aftermath, bad_input, probes, readme, runner, scenarios, secure, wire};
+use crate::{aftermath, bad_input, probes, readme, runner, scenarios, secure, suite, wire};
 
 pub(super) async fn run(arguments: RunArguments) -> u8 {
     let kind = match arguments.selection.kind() {
         Ok(kind) => kind,
         Err(message) => return usage(&message),
     };
-    let file = arguments
-        .expectations
-        .clone()
+    let profile = arguments
+        .profile
+        .map(|profile| profile.expectations().into());
+    let file = profile
+        .or_else(|| arguments.expectations.clone())
         .unwrap_or_else(|| kind.expectations().into());
     let expectations = match Expectations::load(&file) {
         Ok(expectations) => expectations,
@@ -43,13 +45,17 @@ pub(super) async fn run(arguments: RunArguments) -> u8 {
     let bounds = Bounds {
         patience: arguments.patience,
         at_once: arguments.at_once,
+        read_only: arguments.read_only,
     };
     let (target, advertised) = match start(kind, bounds).await {
         Ok(started) => started,
         Err(why) => return no_target(&why),
     };
     let clients = catalogue.ready().await;
-    let specs = select(&arguments.selection, target.kind(), &clients, &advertised);
+    let mut specs = select(&arguments.selection, target.kind(), &clients, &advertised);
+    if arguments.read_only {
+        specs.retain(only_reads);
+    }
     let code = if specs.is_empty() {
         usage("no check fits --filter and --client")
     } else if arguments.plan {
@@ -126,9 +132,18 @@ impl Checks {
             started_epoch_ms: began.epoch_ms,
             duration_ms: u64::try_from(began.at.elapsed().as_millis()).unwrap_or(u64::MAX),
             advertised,
+            suite: suite::VERSION.into(),
         };
         report(arguments, &run, &checks)
     }
+}
+
+/// Whether a check is a probe of an API that reads. What it needs besides, the probe refuses to send.
+fn only_reads(spec: &Spec) -> bool {
+    spec.client == WIRE
+        && spec.id.starts_with("wire/")
+        && !spec.apis.is_empty()
+        && spec.apis.iter().copied().all(probes::reads)
 }
 
 /// A failed check for each promise that no check looks after. Those of scenarios depend on the
@@ -145,6 +160,7 @@ fn unused(expectations: &Expectations, specs: &[Spec], kind: &Kind) -> Vec<Check
             client: WIRE.into(),
             apis: Vec::new(),
             kips: Vec::new(),
+            observed: Vec::new(),
             outcome: Outcome::Fail,
             reason: Some(format!("no check fits the entry: {}", entry.reason)),
             expected: false,
@@ -156,6 +172,16 @@ fn unused(expectations: &Expectations, specs: &[Spec], kind: &Kind) -> Vec<Check
 
 /// What a run would do to the server.
 fn plan(arguments: &RunArguments, target: &Target, specs: &[Spec]) -> String {
+    if arguments.read_only {
+        return format!(
+            "{} checks of {}, {} at once\n\
+             They make and change nothing: a check that needs a topic, a group or records is skipped.\n\
+             'compat-matrix list' names each check.",
+            specs.len(),
+            target.shared().bootstrap(),
+            target.at_once(),
+        );
+    }
     let lane = |lane: Lane| specs.iter().filter(|spec| spec.lane == lane).count();
     let prefix = match arguments.prefix.as_str() {
         "" => "any name, each ending in the id of the run".to_owned(),

@@ -1,5 +1,5 @@
-//! `fixtures/oracle/differences.toml`: every difference that is known, with its reason. Two-sided: one
-//! that is not listed fails, and one that is listed but does not occur any more fails too.
+//! `fixtures/oracle/differences.toml`: the reasons of all differences that are known. Two-sided: a
+//! difference without a reason fails, and a reason without a difference fails too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -17,9 +17,24 @@ pub struct Differences {
     /// The rows.
     #[serde(default, rename = "difference")]
     pub rows: Vec<Row>,
+    /// What was not recorded.
+    #[serde(default)]
+    pub unrecorded: Vec<Unrecorded>,
 }
 
-/// One difference. In `checks`, `field` and the values, `*` stands for any text.
+/// A family that a version of Kafka was not asked, or whose answers are worth nothing.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unrecorded {
+    /// The version.
+    pub kafka: String,
+    /// The family's word.
+    pub family: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A reason and what it explains. In `checks`, `field` and the values, `*` stands for any text.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
@@ -33,7 +48,8 @@ pub struct Row {
     pub kafka: BTreeMap<String, String>,
     /// Why it is so.
     pub reason: String,
-    /// Whether it may also not occur: the outcome of a race, which the reason names.
+    /// Whether it may be otherwise in another recording: Kafka's side is the outcome of a race, which the
+    /// reason names.
     #[serde(default)]
     pub sometimes: bool,
 }
@@ -57,6 +73,14 @@ pub enum ListError {
     NoFamily {
         /// Its checks.
         checks: String,
+    },
+    /// A family is left out without a reason.
+    #[error("{family} of Kafka {kafka} is left out without a reason")]
+    LeftOut {
+        /// The version.
+        kafka: String,
+        /// The family's word.
+        family: String,
     },
     /// A row names no version.
     #[error("the row for {checks} {field} names no version of Kafka")]
@@ -91,46 +115,97 @@ impl Differences {
                 return Err(ListError::NoFamily { checks });
             }
         }
-        Ok(parsed)
+        let silent = parsed
+            .unrecorded
+            .iter()
+            .find(|one| one.reason.trim().is_empty());
+        match silent {
+            Some(one) => Err(ListError::LeftOut {
+                kafka: one.kafka.clone(),
+                family: one.family.clone(),
+            }),
+            None => Ok(parsed),
+        }
     }
 
-    /// What is not listed, and which rows do not occur any more.
+    /// Why a family of a version is not recorded, where it is not.
+    pub fn unrecorded(&self, version: &str, family: Family) -> Option<&str> {
+        self.unrecorded
+            .iter()
+            .find(|one| one.kafka == version && one.family == family.word())
+            .map(|one| one.reason.as_str())
+    }
+
+    /// Holds what was found against the rows and what is pinned. `anew` is for other recordings than those
+    /// that were pinned: races may have ended otherwise there.
     pub fn judge<'a>(
-        &self,
+        &'a self,
         version: &str,
         family: Family,
-        found: &'a [Divergence],
-    ) -> (Vec<&'a Divergence>, Vec<&Row>) {
+        found: &'a BTreeSet<Divergence>,
+        pinned: &'a BTreeSet<Divergence>,
+        anew: bool,
+    ) -> Judged<'a> {
+        let races = |one: &Divergence| {
+            let mut rows = self.rows.iter();
+            rows.any(|row| row.sometimes && row.foresees(version, one))
+        };
         let mut used = BTreeSet::new();
-        let mut unlisted = Vec::new();
+        let mut judged = Judged::default();
         for divergence in found {
-            let mut listed = false;
-            for (at, row) in self.rows.iter().enumerate() {
-                if row.foresees(version, divergence) {
-                    used.insert(at);
-                    listed = true;
+            let rows = self.rows.iter().enumerate();
+            let fitting: Vec<(usize, &Row)> = rows
+                .filter(|(_, row)| row.foresees(version, divergence))
+                .collect();
+            used.extend(fitting.iter().map(|(at, _)| *at));
+            if fitting.is_empty() {
+                judged.unlisted.push(divergence);
+            } else {
+                judged.lasting.insert(divergence.clone());
+                let known = pinned.contains(divergence) || (anew && races(divergence));
+                if !known {
+                    judged.new.push(divergence);
                 }
             }
-            if !listed {
-                unlisted.push(divergence);
-            }
         }
+        judged.gone = pinned
+            .iter()
+            .filter(|one| {
+                let known = found.contains(*one) || (anew && races(one));
+                one.check.starts_with(family.prefix()) && !known
+            })
+            .collect();
         let rows = self.rows.iter().enumerate();
-        let gone = rows
+        judged.unused = rows
             .filter(|(at, row)| {
-                !row.sometimes
-                    && row.checks.starts_with(family.prefix())
-                    && row.kafka.contains_key(version)
-                    && !used.contains(at)
+                let excused = used.contains(at) || (anew && row.sometimes);
+                let asked = row.checks.starts_with(family.prefix());
+                asked && row.kafka.contains_key(version) && !excused
             })
             .map(|(_, row)| row)
             .collect();
-        (unlisted, gone)
+        judged
     }
 }
 
+/// What became of the differences with one version in one family.
+#[derive(Debug, Default)]
+pub struct Judged<'a> {
+    /// No row gives a reason.
+    pub unlisted: Vec<&'a Divergence>,
+    /// A row gives a reason, but nobody has seen this one yet.
+    pub new: Vec<&'a Divergence>,
+    /// Pinned, but they do not occur any more.
+    pub gone: Vec<&'a Divergence>,
+    /// Rows that explain nothing any more.
+    pub unused: Vec<&'a Row>,
+    /// What is to be pinned.
+    pub lasting: BTreeSet<Divergence>,
+}
+
 impl Row {
-    fn foresees(&self, version: &str, found: &Divergence) -> bool {
+    /// Whether this is what the row explains.
+    pub fn foresees(&self, version: &str, found: &Divergence) -> bool {
         self.kafka
             .get(version)
             .is_some_and(|kafka| matches(kafka, &found.kafka))
@@ -213,26 +288,67 @@ mod tests {
         }
     }
 
+    /// Unlisted, new, gone and unused.
+    fn counts(
+        list: &Differences,
+        version: &str,
+        family: Family,
+        found: &[&str],
+        pinned: &[&str],
+        anew: bool,
+    ) -> [usize; 4] {
+        let of = |values: &[&str]| values.iter().map(|value| self::found(value)).collect();
+        let (found, pinned) = (of(found), of(pinned));
+        let judged = list.judge(version, family, &found, &pinned, anew);
+        [
+            judged.unlisted.len(),
+            judged.new.len(),
+            judged.gone.len(),
+            judged.unused.len(),
+        ]
+    }
+
+    const OUT: &str = "OFFSET_OUT_OF_RANGE";
+    const MOVED: &str = "NOT_LEADER_OR_FOLLOWER";
+
     #[rstest]
-    #[case("4.4", &["OFFSET_OUT_OF_RANGE"], 0, 0)]
+    #[case("4.4", &[OUT], &[OUT], [0, 0, 0, 0])]
+    // A row alone does not cover what nobody has seen.
+    #[case("4.4", &[OUT], &[], [0, 1, 0, 0])]
     // Another value than the one that is listed is another difference, and the listed one is gone.
-    #[case("4.4", &["NOT_LEADER_OR_FOLLOWER"], 1, 1)]
-    #[case("4.4", &[], 0, 1)]
+    #[case("4.4", &[MOVED], &[OUT], [1, 0, 1, 1])]
+    #[case("4.4", &[], &[OUT], [0, 0, 1, 1])]
     // At 3.9 none is listed.
-    #[case("3.9", &["OFFSET_OUT_OF_RANGE"], 1, 0)]
-    #[case("3.9", &[], 0, 0)]
+    #[case("3.9", &[OUT], &[OUT], [1, 0, 0, 0])]
+    #[case("3.9", &[], &[], [0, 0, 0, 0])]
     fn a_list_is_judged_from_both_sides(
         #[case] version: &str,
-        #[case] kafka: &[&str],
-        #[case] unlisted: usize,
-        #[case] gone: usize,
+        #[case] found: &[&str],
+        #[case] pinned: &[&str],
+        #[case] expected: [usize; 4],
     ) {
         let list = Differences::parse(ROW).unwrap();
-        let found: Vec<Divergence> = kafka.iter().map(|value| found(value)).collect();
-        let judged = list.judge(version, Family::Wire, &found);
-        assert_eq!((judged.0.len(), judged.1.len()), (unlisted, gone));
-        let other = list.judge(version, Family::Transaction, &[]);
-        assert_eq!(other.1.len(), 0, "that family does not run these checks");
+        let got = counts(&list, version, Family::Wire, found, pinned, false);
+        assert_eq!(got, expected);
+        let other = counts(&list, version, Family::Transaction, &[], pinned, false);
+        assert_eq!(other, [0; 4], "that family does not run these checks");
+    }
+
+    #[rstest]
+    #[case(&[OUT], &[], false, [0, 1, 0, 0])]
+    #[case(&[], &[OUT], false, [0, 0, 1, 1])]
+    #[case(&[OUT], &[], true, [0, 0, 0, 0])]
+    #[case(&[], &[OUT], true, [0, 0, 0, 0])]
+    #[case(&[MOVED], &[OUT], true, [1, 0, 0, 0])]
+    fn a_race_may_end_otherwise_in_another_recording_only(
+        #[case] found: &[&str],
+        #[case] pinned: &[&str],
+        #[case] anew: bool,
+        #[case] expected: [usize; 4],
+    ) {
+        let list = Differences::parse(&format!("{ROW}\nsometimes = true")).unwrap();
+        let got = counts(&list, "4.4", Family::Wire, found, pinned, anew);
+        assert_eq!(got, expected);
     }
 
     #[rstest]
@@ -245,20 +361,32 @@ mod tests {
     }
 
     #[test]
+    fn what_was_not_recorded_has_a_reason_too() {
+        let text = |reason: &str| {
+            format!("[[unrecorded]]\nkafka = '3.9'\nfamily = 'producer'\nreason = '{reason}'")
+        };
+        assert!(Differences::parse(&text(" ")).is_err());
+        let list = Differences::parse(&text("a preview")).unwrap();
+        let of = |version, family| list.unrecorded(version, family);
+        assert_eq!(of("3.9", Family::Producer), Some("a preview"));
+        assert_eq!(of("4.4", Family::Producer), None);
+        assert_eq!(of("3.9", Family::Wire), None);
+    }
+
+    #[test]
     fn a_proposal_lacks_nothing_but_its_reason() {
         let versions = [
             ("3.9".to_owned(), vec![found("A")]),
-            ("4.4".to_owned(), vec![found("B\"")]),
+            ("4.4".to_owned(), vec![found(OUT)]),
         ];
         let text = propose(&versions.into());
         assert!(Differences::parse(&text).is_err(), "it has no reason yet");
         let filled = text.replace("reason = \"\"", "reason = \"because\"");
         let list = Differences::parse(&filled).unwrap();
         assert_eq!(list.rows.len(), 1);
-        for (version, kafka) in [("3.9", "A"), ("4.4", "B\"")] {
-            let found = [found(kafka)];
-            let judged = list.judge(version, Family::Wire, &found);
-            assert_eq!((judged.0.len(), judged.1.len()), (0, 0), "{version}");
+        for (version, kafka) in [("3.9", "A"), ("4.4", OUT)] {
+            let judged = counts(&list, version, Family::Wire, &[kafka], &[kafka], false);
+            assert_eq!(judged, [0; 4], "{version}");
         }
     }
 }

@@ -3,16 +3,18 @@
 //!
 //! The corpus is every wire probe, and generated [`sequences`] for what has a state. Kafka's answers
 //! are recorded (`fixtures/oracle`), so that a comparison needs no Kafka; what may differ by its nature
-//! is [normalised away](normalise); what differs all the same is [listed] with its reason.
+//! is [normalised away](normalise); what differs all the same is [listed] with its reason, and [pinned]
+//! one by one, so that no reason covers more than what was looked at.
 
 pub mod compare;
 pub mod listed;
 mod normalise;
+pub mod pinned;
 pub mod recording;
 pub mod sequences;
 pub mod transcript;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
@@ -24,6 +26,7 @@ use crate::probes;
 use crate::runner::guarded;
 use crate::spec::{Lane, Spec};
 
+use compare::Divergence;
 use recording::{Answered, Told};
 
 /// Checks that are compared together.
@@ -140,14 +143,64 @@ fn now_ms() -> i64 {
         })
 }
 
-/// Every difference of two runs in the checks that both have.
+/// The field of a check that only one of the two was asked.
+pub(crate) const WHOLE_CHECK: &str = "<check>";
+
+/// Every difference of two runs. A check that only one of them was asked is a difference as a whole.
 pub fn compare(
     facade: &BTreeMap<String, Told>,
     kafka: &BTreeMap<String, Told>,
-) -> Vec<compare::Divergence> {
-    facade
-        .iter()
-        .filter_map(|(id, mine)| Some((mine, kafka.get(id)?)))
-        .flat_map(|(mine, theirs)| compare::compare(mine, theirs))
+) -> BTreeSet<Divergence> {
+    let asked = |whether: bool| if whether { "asked" } else { "not asked" }.to_owned();
+    let ids: BTreeSet<&String> = facade.keys().chain(kafka.keys()).collect();
+    ids.into_iter()
+        .flat_map(|id| match (facade.get(id), kafka.get(id)) {
+            (Some(mine), Some(theirs)) => compare::compare(mine, theirs),
+            (mine, theirs) => vec![Divergence {
+                check: id.clone(),
+                field: WHOLE_CHECK.into(),
+                facade: asked(mine.is_some()),
+                kafka: asked(theirs.is_some()),
+            }],
+        })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+    use serde_json::json;
+
+    use super::compare;
+    use super::recording::{Answered, Told};
+
+    fn told(check: &str) -> (String, Told) {
+        let told = Told {
+            check: check.into(),
+            verdict: "pass".into(),
+            steps: vec![Answered {
+                asked: "X v0".into(),
+                answer: json!(1),
+            }],
+        };
+        (check.into(), told)
+    }
+
+    #[rstest]
+    #[case(&["a"], &["a"], &[])]
+    #[case(&["a", "b"], &["a"], &[("b", "asked", "not asked")])]
+    #[case(&["a"], &["a", "b"], &[("b", "not asked", "asked")])]
+    fn a_check_that_one_was_not_asked_is_a_difference(
+        #[case] facade: &[&str],
+        #[case] kafka: &[&str],
+        #[case] expected: &[(&str, &str, &str)],
+    ) {
+        let run = |ids: &[&str]| ids.iter().map(|id| told(id)).collect();
+        let found = compare(&run(facade), &run(kafka));
+        let found: Vec<_> = found
+            .iter()
+            .map(|one| (one.check.as_str(), one.facade.as_str(), one.kafka.as_str()))
+            .collect();
+        assert_eq!(found, expected);
+    }
 }

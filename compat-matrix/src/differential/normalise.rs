@@ -197,6 +197,8 @@ impl Check<'_> {
                 self.symbol("node", value.to_string())
             }
             "LeaderEpoch" | "CurrentLeaderEpoch" if value >= 0 => json!("<leader epoch>"),
+            // The place in a log of what the cluster has agreed on.
+            "FinalizedFeaturesEpoch" if value > 0 => json!("<features epoch>"),
             "GroupEpoch" | "AssignmentEpoch" | "MemberEpoch" if value > 0 => {
                 self.symbol("epoch", value.to_string())
             }
@@ -214,6 +216,9 @@ impl Check<'_> {
             "Host" | "ClientHost" if !text.is_empty() => json!("<host>"),
             "ErrorMessage" | "Message" => json!("<words>"),
             "LogDir" => json!("<folder>"),
+            // Of a setting: where the server listens and keeps its files.
+            "Value" if text.contains("://") || text.contains("@127.0.0.1:") => json!("<listeners>"),
+            "Value" if text.starts_with('/') => json!("<folder>"),
             "ClusterId" => self.symbol("cluster", text.to_owned()),
             "MemberId" | "Leader" if text.len() >= MADE_UP_CHARS => {
                 self.symbol("member", text.to_owned())
@@ -352,6 +357,17 @@ mod tests {
                 "GenerationId": 4,
             })
         );
+    }
+
+    #[test]
+    fn settings_tell_no_addresses_and_no_folders() {
+        let of = |text: &str| {
+            let got = of("X v0", vec![("Value", Value::Text(text.into()))], &[]);
+            got["Value"].clone()
+        };
+        assert_eq!(of("PLAINTEXT://127.0.0.1:45039"), json!("<listeners>"));
+        assert_eq!(of("/tmp/data"), json!("<folder>"));
+        assert_eq!(of("604800000"), json!("604800000"));
     }
 
     #[test]

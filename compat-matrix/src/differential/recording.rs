@@ -82,6 +82,11 @@ pub fn versions(folder: &Path) -> Result<Vec<String>, RecordingError> {
     Ok(versions)
 }
 
+/// Whether a family of a version is recorded.
+pub fn is_there(folder: &Path, version: &str, family: Family) -> bool {
+    file(folder, version, family).exists()
+}
+
 /// Reads what was recorded of a family, by check.
 ///
 /// # Errors

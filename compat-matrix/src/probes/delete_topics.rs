@@ -45,6 +45,22 @@ pub(super) fn api() -> Api {
                     "Responses": [{"Name": name, "ErrorCode": "UNKNOWN_TOPIC_OR_PARTITION"}],
                 }))
             }),
+            Case::new("twice", "refuses a topic that is asked for twice, once", |p| async move {
+                let topic = p.topic(1).await?;
+                let named = json!({"Name": topic.name});
+                p.ask(json!({
+                    "Topics": [named, named],
+                    "TopicNames": [topic.name, topic.name],
+                    "TimeoutMs": 10_000,
+                }))
+                .await?
+                .is(json!({
+                    "Responses": [{"Name": topic.name, "ErrorCode": "INVALID_REQUEST"}],
+                }))?;
+                p.metadata(&topic.name)
+                    .await?
+                    .is(json!({"Topics": [{"ErrorCode": "NONE"}]}))
+            }),
             Case::new("none", "answers an empty list with an empty list", |p| async move {
                 p.ask(json!({"Topics": [], "TopicNames": [], "TimeoutMs": 1_000}))
                     .await?

@@ -12,6 +12,7 @@ mod case;
 mod malformed;
 mod outside;
 mod probe;
+mod reads;
 mod stage;
 
 mod configs;
@@ -64,6 +65,7 @@ use reports::Window;
 
 pub use case::{Api, Case};
 pub use probe::{Answer, Probe};
+pub use reads::reads;
 pub use stage::{Member, Topic, batch, encode_batch};
 
 use serde_json::json;

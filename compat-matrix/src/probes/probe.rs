@@ -14,6 +14,7 @@ use tokio::sync::{Mutex, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::reads::is_harmless;
 use crate::cx::Cx;
 use crate::differential::transcript::Came;
 use crate::spec::{Failure, Stop, Verdict};
@@ -388,7 +389,16 @@ impl Probe {
     }
 
     /// The frame of a request.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Skip`] where the run only reads and the request does not.
     pub(super) fn frame(&self, key: ApiKey, version: i16, request: &Json) -> Result<Sent, Stop> {
+        if self.cx.target.reads_only() && !is_harmless(key, version, request) {
+            return Err(Stop::skip(format!(
+                "needs {key}, which may make something, and this run only reads"
+            )));
+        }
         let message = schema::request(key)
             .ok_or_else(|| Stop::fail(format!("the schema has no request for {key}")))?;
         let encoded = encode(message, version, request)

@@ -186,7 +186,7 @@ pub(crate) fn add_offsets(mine: &Transactional, group: &str) -> Json {
     })
 }
 
-pub(crate) fn offsets(mine: &Transactional, group: &str, topic: &str, offset: i64) -> Json {
+pub(crate) fn offsets(mine: &Transactional, group: &str, topic: &Topic, offset: i64) -> Json {
     json!({
         "TransactionalId": mine.id,
         "GroupId": group,
@@ -195,7 +195,7 @@ pub(crate) fn offsets(mine: &Transactional, group: &str, topic: &str, offset: i6
         "GenerationIdOrMemberEpoch": -1,
         "MemberId": "",
         "GroupInstanceId": null,
-        "Topics": [{"Name": topic, "Partitions": [{
+        "Topics": [{"Name": topic.name, "TopicId": topic.id, "Partitions": [{
             "PartitionIndex": 0,
             "CommittedOffset": offset,
             "CommittedLeaderEpoch": -1,

@@ -42,6 +42,7 @@ pub fn check(target: &Target, checks: &[Check]) -> Option<Check> {
         client: WIRE.into(),
         apis: Vec::new(),
         kips: Vec::new(),
+        observed: Vec::new(),
         outcome: if reason.is_none() {
             Outcome::Pass
         } else {

@@ -89,13 +89,15 @@ pub struct Target {
     bounds: Bounds,
 }
 
-/// What the caller says of time and company, instead of what the kind of target says.
+/// What the caller allows, instead of what the kind of target says.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounds {
     /// See [`Target::patience`].
     pub patience: Option<u32>,
     /// See [`Target::at_once`].
     pub at_once: Option<u16>,
+    /// See [`Target::reads_only`].
+    pub read_only: bool,
 }
 
 /// Checks of the shared lane that run at once. They mostly wait for the network, but a machine of two
@@ -171,6 +173,11 @@ impl Target {
     /// How many checks it bears at once.
     pub fn at_once(&self) -> usize {
         usize::from(self.bounds.at_once.unwrap_or(AT_ONCE))
+    }
+
+    /// Whether nothing may be sent that makes or changes something.
+    pub const fn reads_only(&self) -> bool {
+        self.bounds.read_only
     }
 
     /// The secrets of its nodes, where they have some.

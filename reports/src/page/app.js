@@ -47,7 +47,7 @@
       unexpected === 1 ? 'Show it' : 'Show them'));
     const began = new Date(run.started_epoch_ms).toISOString().slice(0, 16).replace('T', ' ');
     $('facts').append(`${run.describes}. ${plural(checks.length, 'check', 'checks')} in ${duration(run.duration_ms)}, ${began} UTC. Repeat with `,
-      el('code', null, run.command));
+      el('code', null, run.command), run.suite ? `, suite ${run.suite}` : '');
     for (const outcome of OUTCOMES) {
       const n = checks.filter(check => check.outcome === outcome).length;
       const words = {pass: 'pass', fail: 'fail', refused: 'refused as documented', skipped: 'skipped, not run'}[outcome];
@@ -211,6 +211,7 @@
     if (check.apis.length) fact('On the wire', check.apis.map(api =>
       `${api.name} (${api.key})${api.versions.length ? ` v${ranges(api.versions)}` : ''}`).join(', '));
     if (check.kips.length) fact('About', check.kips.map(kip => `KIP-${kip}`).join(', '));
+    if (check.observed?.length) fact('As seen of', `Apache Kafka ${check.observed.join(', ')}`);
     for (const [name, value] of Object.entries(facts)) fact(name, typeof value === 'string' ? value : JSON.stringify(value));
     box.append(about);
     if (difference) box.append(el('div', {class: 'diff'}, el('h3', null, 'First differing field'),

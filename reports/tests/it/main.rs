@@ -9,4 +9,5 @@ mod browser;
 mod changes;
 mod renderings;
 mod sample;
+mod schema;
 mod webdriver;

@@ -267,3 +267,12 @@ proptest! {
         prop_assert_eq!(html::render(&run(), &checks).matches("</script>").count(), 2);
     }
 }
+
+#[test]
+fn every_rendering_names_the_suite() {
+    let (run, checks) = (run(), checks());
+    assert!(markdown::render(&run, &checks).contains("Suite 1.2."));
+    assert!(junit::render(&run, &checks).contains("name=\"suite\" value=\"1.2\""));
+    assert!(html::render(&run, &checks).contains("\"suite\":\"1.2\""));
+    assert!(run.json().contains("\"suite\": \"1.2\""));
+}

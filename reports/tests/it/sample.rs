@@ -29,6 +29,7 @@ pub fn run() -> Run {
             window(3, "Metadata", 0, 13),
             window(19, "CreateTopics", 2, 7),
         ],
+        suite: "1.2".into(),
     }
 }
 
@@ -44,6 +45,7 @@ pub fn check(id: &str, client: &str, api: (i16, &str, &[i16]), outcome: Outcome)
             versions: api.2.to_vec(),
         }],
         kips: vec![],
+        observed: Vec::new(),
         outcome,
         reason: (outcome != Outcome::Pass).then(|| "because".into()),
         expected: outcome != Outcome::Fail,

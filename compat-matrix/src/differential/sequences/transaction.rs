@@ -176,7 +176,7 @@ impl Sequence {
     async fn commit_offsets(&mut self) -> Verdict {
         let who = self.somebody();
         let offset = i64::try_from(self.dice.roll(100)).unwrap_or(0);
-        let request = offsets(&who, &self.group, &self.topic.name, offset);
+        let request = offsets(&who, &self.group, &self.topic, offset);
         self.ask(&self.keeper, COMMIT_OFFSETS, request)
             .await
             .map(|_| ())

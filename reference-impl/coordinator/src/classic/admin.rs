@@ -52,7 +52,7 @@ pub struct MemberDescription {
     pub client_host: Arc<str>,
     /// Metadata for the protocol in use; empty unless stable.
     pub metadata: Bytes,
-    /// The assignment; empty unless stable.
+    /// The assignment; while a rebalance runs, that of the generation before.
     pub assignment: Bytes,
 }
 
@@ -156,7 +156,8 @@ impl ClassicGroup {
         }
     }
 
-    /// For DescribeGroups. Metadata and assignments only while stable, as in Kafka.
+    /// For DescribeGroups. Metadata only while stable; assignments are those of the last generation
+    /// until there are new ones. Both as in Kafka.
     pub fn describe(&self) -> Description {
         let protocol_name = match self.state {
             GroupState::Stable => self.protocol_name.clone(),
@@ -166,24 +167,16 @@ impl ClassicGroup {
             .roster
             .iter()
             .map(|(_, member)| {
-                let (metadata, assignment) = match &protocol_name {
-                    Some(name) => (
-                        member
-                            .protocols
-                            .metadata_of(name)
-                            .cloned()
-                            .unwrap_or_default(),
-                        member.assignment.clone(),
-                    ),
-                    None => (Bytes::new(), Bytes::new()),
-                };
+                let metadata = protocol_name
+                    .as_ref()
+                    .and_then(|name| member.protocols.metadata_of(name));
                 MemberDescription {
                     member_id: member.id.clone(),
                     instance_id: member.instance_id.clone(),
                     client_id: Arc::clone(&member.client_id),
                     client_host: Arc::clone(&member.client_host),
-                    metadata,
-                    assignment,
+                    metadata: metadata.cloned().unwrap_or_default(),
+                    assignment: member.assignment.clone(),
                 }
             })
             .collect();

@@ -73,7 +73,8 @@ pub struct ClassicGroup {
     pub(super) stopping: bool,
     pub(super) timers: Timers,
     pub(super) effects: VecDeque<Effect>,
-    /// Bytes of the assignments of this generation, those of members that have left included.
+    /// Bytes of the assignments of the last generation that had some, those of members that have left
+    /// included.
     pub(super) assignment_bytes: usize,
     next_seat: u64,
 }
@@ -383,7 +384,6 @@ impl ClassicGroup {
             protocol_name,
         });
         let seats: Vec<Seat> = self.roster.iter().map(|(seat, _)| seat).collect();
-        self.assignment_bytes = 0;
         for &seat in &seats {
             if let Some(token) = self.take_join(seat) {
                 let joined = self.joined(seat);
@@ -391,7 +391,6 @@ impl ClassicGroup {
             }
             if let Some(member) = self.roster.get_mut(seat) {
                 member.is_new = false;
-                member.assignment = Bytes::new();
             }
             self.restart_session(now, seat);
         }

@@ -95,6 +95,9 @@ impl ClassicGroup {
             return self.prepare_rebalance(now, Cause::AssignmentTooLarge);
         }
         self.assignment_bytes = bytes;
+        for (_, member) in self.roster.iter_mut() {
+            member.assignment = Bytes::new();
+        }
         for (id, assignment) in assignments {
             if let Some(seat) = self.roster.seat_of(&id)
                 && let Some(member) = self.roster.get_mut(seat)

@@ -73,7 +73,6 @@ fn live(version: i16, id: GroupId, group: Description) -> DescribedGroup {
 
 fn member(version: i16, topics: Option<&Arc<Topics>>, described: MemberDescription) -> Member {
     let optional = |text: &Option<Arc<str>>| text.as_deref().map(self::text);
-    let regex = &described.subscribed_topic_regex;
     let member = Member::default()
         .with_member_id(text(described.member_id.as_str()))
         .with_instance_id(described.instance_id.map(|id| text(id.as_str())))
@@ -88,7 +87,7 @@ fn member(version: i16, topics: Option<&Arc<Topics>>, described: MemberDescripti
                 .map(|name| TopicName(text(name)))
                 .collect(),
         )
-        .with_subscribed_topic_regex((!regex.is_empty()).then(|| text(regex)))
+        .with_subscribed_topic_regex(Some(text(&described.subscribed_topic_regex)))
         .with_assignment(assignment(topics, &described.assignment))
         .with_target_assignment(assignment(topics, &described.target_assignment));
     if version < MEMBER_TYPE {

@@ -2,7 +2,7 @@
 //!
 //! * A topic is a queue of the same name with a topic record; its declared width is a floor.
 //! * Names: illegal ones and those that begin with `__` are `INVALID_TOPIC_EXCEPTION`, one that is
-//!   named twice is `INVALID_REQUEST`, an existing one `TOPIC_ALREADY_EXISTS`.
+//!   named twice is `INVALID_REQUEST`, once, and an existing one `TOPIC_ALREADY_EXISTS`.
 //! * `num_partitions` −1 takes the default width; 0, other negative numbers and more than 100,000
 //!   are `INVALID_PARTITIONS`.
 //! * Every replication factor above 0 (and −1) is accepted, and 1 is reported: Queen replicates
@@ -17,7 +17,7 @@
 //! v4: −1 for width and replication. v5: flexible, answers with configs. v6: quota code. v7: topic
 //! id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use kafka_protocol::messages::create_topics_request::CreatableTopic;
@@ -78,10 +78,12 @@ pub async fn handle(cx: &Context, request: CreateTopicsRequest) -> CreateTopicsR
         }
         outcomes.insert(at, outcome);
     }
+    let mut told = BTreeSet::new();
     let topics = request
         .topics
         .iter()
         .enumerate()
+        .filter(|(_, topic)| told.insert(topic.name.as_str()))
         .filter_map(|(at, topic)| Some(result(cx, topic, outcomes.get(&at)?)))
         .collect();
     CreateTopicsResponse::default()
@@ -293,6 +295,7 @@ fn result(cx: &Context, topic: &CreatableTopic, outcome: &Outcome) -> CreatableT
                 .with_configs(rows)
         }
         Outcome::Refused(answer) => result
+            .with_configs((cx.version >= FIRST_WITH_CONFIGS).then(Vec::new))
             .with_error_code(answer.code.code())
             .with_error_message(Some(StrBytes::from_string(answer.message.clone()))),
     }

@@ -6,8 +6,8 @@
 //!   first use waits, and other topics are made and deleted meanwhile.
 //! * A topic that was made anew since the client's request was read is not deleted in its place.
 //! * Topics are named, or from v6 given by id. An absent name is `UNKNOWN_TOPIC_OR_PARTITION`, an
-//!   absent id `UNKNOWN_TOPIC_ID`; one that is asked for twice, or given both ways, is
-//!   `INVALID_REQUEST`.
+//!   absent id `UNKNOWN_TOPIC_ID`; one that is asked for twice is `INVALID_REQUEST`,
+//!   once, and one that is given both ways each time.
 //! * `QUEEN_KAFKA_ADMIN=false`: `TOPIC_DELETION_DISABLED` (before v3 `INVALID_REQUEST`).
 //! * 100 topics per request; the others are `THROTTLING_QUOTA_EXCEEDED` (before v5
 //!   `REQUEST_TIMED_OUT`), and the client sends them again.
@@ -20,6 +20,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use kafka_protocol::messages::delete_topics_response::DeletableTopicResult;
 use kafka_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
 use kafka_protocol::protocol::StrBytes;
@@ -48,6 +49,7 @@ pub async fn handle(cx: &Context, request: DeleteTopicsRequest) -> DeleteTopicsR
             .map(|topic| Asked {
                 name: topic.name.as_ref().map(|name| name.as_str().to_owned()),
                 id: topic.topic_id,
+                twice: false,
             })
             .collect()
     } else {
@@ -56,9 +58,11 @@ pub async fn handle(cx: &Context, request: DeleteTopicsRequest) -> DeleteTopicsR
             .map(|name| Asked {
                 name: Some(name.as_str().to_owned()),
                 id: Uuid::nil(),
+                twice: false,
             })
             .collect()
     };
+    let asked = once(asked);
     if !cx.node.config.admin {
         let code = if cx.version >= FIRST_WITH_DISABLED {
             ErrorCode::TopicDeletionDisabled
@@ -119,6 +123,7 @@ pub async fn handle(cx: &Context, request: DeleteTopicsRequest) -> DeleteTopicsR
                 let asked = Asked {
                     name: Some(found.name.clone()),
                     id: found.id,
+                    twice: false,
                 };
                 (asked, outcome)
             }
@@ -132,6 +137,21 @@ pub async fn handle(cx: &Context, request: DeleteTopicsRequest) -> DeleteTopicsR
 struct Asked {
     name: Option<String>,
     id: Uuid,
+    /// More than one element asks for this.
+    twice: bool,
+}
+
+/// What is asked for, each once.
+fn once(asked: Vec<Asked>) -> Vec<Asked> {
+    let mut once: IndexMap<(Option<String>, Uuid), bool> = IndexMap::with_capacity(asked.len());
+    for Asked { name, id, .. } in asked {
+        once.entry((name, id))
+            .and_modify(|twice| *twice = true)
+            .or_insert(false);
+    }
+    let each = once.into_iter();
+    each.map(|((name, id), twice)| Asked { name, id, twice })
+        .collect()
 }
 
 struct Found {
@@ -152,6 +172,12 @@ fn resolve(cx: &Context, view: &View, asked: &[Asked]) -> Vec<Result<Found, Answ
         .iter()
         .map(|asked| {
             let topic = match &asked.name {
+                _ if asked.twice => {
+                    return Err(refuse(
+                        ErrorCode::InvalidRequest,
+                        "The topic is named more than once.",
+                    ));
+                }
                 Some(_) if !asked.id.is_nil() => {
                     return Err(refuse(
                         ErrorCode::InvalidRequest,

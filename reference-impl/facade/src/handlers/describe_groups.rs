@@ -1,6 +1,7 @@
 //! DescribeGroups, versions 0 to 6.
 //!
-//! - A live group with its members; metadata and assignments only while it is stable, as in Kafka.
+//! - A live group with its members; metadata only while it is stable, and assignments of the last
+//!   generation until there are new ones, as in Kafka.
 //! - A group of the consumer protocol is answered as if nobody knew it: ConsumerGroupDescribe shows it.
 //! - A group that has only committed offsets is `Empty`. A group nobody knows is `Dead`, from
 //!   version 6 on with GROUP_ID_NOT_FOUND and a message.

@@ -2,13 +2,14 @@
 //!
 //! - PLAIN is the one mechanism; another is `UNSUPPORTED_SASL_MECHANISM` with the list, and the
 //!   client may try again.
-//! - `ILLEGAL_SASL_STATE` on a listener without SASL, and where no handshake is due.
+//! - `ILLEGAL_SASL_STATE` on a listener without SASL, and where no handshake is due: without the list.
 //! - On a connection that has authenticated it begins re-authentication (KIP-368).
 //!
 //! v0 is followed by the bare message of the mechanism, v1 by SaslAuthenticate (KIP-152).
 
 use kafka_protocol::messages::{SaslHandshakeRequest, SaslHandshakeResponse};
 use kafka_protocol::protocol::StrBytes;
+use kafka_wire::ErrorCode;
 
 use crate::context::Context;
 use crate::security::PLAIN;
@@ -17,10 +18,15 @@ use crate::security::PLAIN;
 pub async fn handle(cx: &Context, request: SaslHandshakeRequest) -> SaslHandshakeResponse {
     let authentication = &cx.session.authentication;
     let code = match authentication.handshake(cx.version, &request.mechanism) {
-        Ok(()) => 0,
-        Err(code) => code.code(),
+        Ok(()) => ErrorCode::None,
+        Err(code) => code,
     };
+    let mechanisms: &[&'static str] = match code {
+        ErrorCode::IllegalSaslState => &[],
+        _ => &[PLAIN],
+    };
+    let mechanisms = mechanisms.iter().copied().map(StrBytes::from_static_str);
     SaslHandshakeResponse::default()
-        .with_error_code(code)
-        .with_mechanisms(vec![StrBytes::from_static_str(PLAIN)])
+        .with_error_code(code.code())
+        .with_mechanisms(mechanisms.collect())
 }

@@ -5,7 +5,7 @@
 //! - Members that the leader leaves out get an empty assignment.
 //!
 //! Versions: 1 adds the throttle; 3 static members; 4 is flexible; 5 the protocol type and name in
-//! both directions, which must be the group's.
+//! both directions, which must be there and be the group's (KIP-559), whoever asks.
 
 use std::sync::Arc;
 
@@ -16,12 +16,19 @@ use kafka_wire::ErrorCode;
 
 use crate::context::Context;
 
+/// The first version in which a member names the protocol.
+const WITH_PROTOCOL: i16 = 5;
+
 /// Answers a SyncGroup request.
 pub async fn handle(cx: &Context, request: SyncGroupRequest) -> SyncGroupResponse {
     let name = match cx.group(&request.group_id) {
         Ok(name) => name,
         Err(error) => return refused(error.error_code()),
     };
+    let names_protocol = request.protocol_type.is_some() && request.protocol_name.is_some();
+    if cx.version >= WITH_PROTOCOL && !names_protocol {
+        return refused(ErrorCode::InconsistentGroupProtocol);
+    }
     let optional = |text: Option<StrBytes>| text.map(|text| Arc::<str>::from(&*text));
     let request = SyncRequest {
         member: MemberRef {

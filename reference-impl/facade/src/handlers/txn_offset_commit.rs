@@ -3,13 +3,16 @@
 //! - The offsets count when the transaction is committed, with its records or not at all.
 //! - The group's rules first: from version 3 on a member is named, and one of another generation is
 //!   refused, so that a member that lost its partitions can't commit them.
-//! - The group must have been added (AddOffsetsToTxn), or is by this request (version 5).
+//! - The group must have been added (AddOffsetsToTxn), or is by this request (version 5). If it was not:
+//!   INVALID_TXN_STATE, in version 4 TRANSACTION_ABORTABLE.
+//! - A producer that was replaced is INVALID_PRODUCER_EPOCH in every version, as Kafka's: the coordinator
+//!   of a group knows epochs and no fences.
 //! - Per partition as OffsetCommit: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE,
 //!   INVALID_COMMIT_OFFSET_SIZE (below −1, or a name too long). With more offsets than a transaction may
 //!   hold (62; 10,000 with `QUEEN_KAFKA_TXN_STAGE=queen`) all are INVALID_COMMIT_OFFSET_SIZE and none is
 //!   staged.
 //!
-//! v2: leader epoch. v3: flexible; member, generation, instance (KIP-447). v4: no field of its own. v5: the
+//! v2: leader epoch. v3: flexible; member, generation, instance (KIP-447). v4: TRANSACTION_ABORTABLE. v5: the
 //! group is added by the request (KIP-890).
 
 use std::sync::Arc;
@@ -34,8 +37,10 @@ use crate::offsets::{MAX_METADATA_BYTES, OffsetKey};
 
 /// The lowest offset a client may commit: "none".
 const NO_OFFSET: i64 = -1;
-/// The first version that knows PRODUCER_FENCED.
-const FENCED: i16 = 2;
+/// No version is answered PRODUCER_FENCED.
+const FENCED: i16 = i16::MAX;
+/// The version whose clients know TRANSACTION_ABORTABLE and add the group themselves.
+const ABORTABLE: i16 = 4;
 /// The first version that adds the group by itself.
 const TRANSACTIONS_2: i16 = 5;
 
@@ -101,7 +106,10 @@ async fn stage(
     offsets: Vec<(Partition, StagedOffset)>,
 ) -> Result<(), ErrorCode> {
     let id = &request.transactional_id;
-    let code = |failure| transactional::code(cx, id, &failure, FENCED);
+    let code = |failure| match transactional::code(cx, id, &failure, FENCED) {
+        ErrorCode::InvalidTxnState if cx.version == ABORTABLE => ErrorCode::TransactionAbortable,
+        code => code,
+    };
     let producer = transactional::producer(request.producer_id, request.producer_epoch);
     let producer = producer.map_err(code)?;
     let member = MemberRef {

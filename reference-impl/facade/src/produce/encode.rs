@@ -2,8 +2,7 @@
 
 use kafka_wire::ErrorCode;
 use kafka_wire::records::{
-    Batch, BatchHeader, Batches, Budget, ClientFault, Compression, HeaderFault, RecordsError,
-    TimestampType,
+    Batch, BatchHeader, Batches, Budget, ClientFault, Compression, RecordsError, TimestampType,
 };
 
 use super::ids::{IdBuffer, TransactionIds};
@@ -169,27 +168,9 @@ fn refuse(error: &RecordsError) -> Failure {
 
 fn code_of(error: &RecordsError) -> ErrorCode {
     match error {
-        RecordsError::LegacyMagic(_) => ErrorCode::UnsupportedForMessageFormat,
-        RecordsError::UnknownCompression(_) => ErrorCode::UnsupportedCompressionType,
-        RecordsError::BytesOverBudget { .. } | RecordsError::RecordsOverBudget { .. } => {
-            ErrorCode::MessageTooLarge
-        }
-        RecordsError::Truncated { .. }
-        | RecordsError::BatchLength(_)
-        | RecordsError::UnknownMagic(_)
-        | RecordsError::Crc { .. }
-        | RecordsError::Codec { .. } => ErrorCode::CorruptMessage,
         RecordsError::Client(ClientFault::TransactionalWithoutProducerId) => {
             ErrorCode::TransactionalIdAuthorizationFailed
         }
-        RecordsError::Header(
-            HeaderFault::NegativeCount(_)
-            | HeaderFault::NegativeLastOffsetDelta(_)
-            | HeaderFault::MoreRecordsThanOffsets { .. }
-            | HeaderFault::OffsetOverflow,
-        )
-        | RecordsError::Record { .. }
-        | RecordsError::Client(_)
-        | RecordsError::Control(_) => ErrorCode::InvalidRecord,
+        error => error.error_code(),
     }
 }

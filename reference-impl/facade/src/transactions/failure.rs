@@ -80,8 +80,12 @@ impl Failure {
     pub fn produce_code(&self, version: i16) -> ErrorCode {
         /// The first version whose clients add partitions by producing (KIP-890).
         const TRANSACTIONS_2: i16 = 12;
+        /// The version whose clients know `TRANSACTION_ABORTABLE` and add partitions themselves (KIP-890).
+        const ABORTABLE: i16 = 11;
         match self.code(version, 0) {
             ErrorCode::ProducerFenced => ErrorCode::InvalidProducerEpoch,
+            // Versions before know no such code, and later ones add the partition.
+            ErrorCode::InvalidTxnState if version == ABORTABLE => ErrorCode::TransactionAbortable,
             ErrorCode::ConcurrentTransactions if version >= TRANSACTIONS_2 => {
                 ErrorCode::ConcurrentTransactions
             }

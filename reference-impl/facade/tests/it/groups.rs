@@ -214,6 +214,8 @@ async fn member(rig: &Rig, n: usize) -> (i32, usize) {
         .with_group_id(group("g"))
         .with_generation_id(joined.generation_id)
         .with_member_id(joined.member_id.clone())
+        .with_protocol_type(joined.protocol_type.clone())
+        .with_protocol_name(joined.protocol_name.clone())
         .with_assignments(joined.members.iter().map(assignment).collect());
     let synced = handlers::sync_group::handle(&rig.cx(5), sync).await;
     assert_eq!(synced.error_code, 0, "member {n}");

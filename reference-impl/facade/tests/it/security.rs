@@ -106,7 +106,16 @@ impl Client {
     async fn handshake(&mut self, version: i16, mechanism: &str) -> Option<i16> {
         let mechanism = StrBytes::from_string(mechanism.to_owned());
         let request = typed::SaslHandshakeRequest::default().with_mechanism(mechanism);
-        Some(self.call(version, request).await?.error_code)
+        let answer = self.call(version, request).await?;
+        // Who may try again hears of what.
+        let listed: Vec<&str> = answer.mechanisms.iter().map(|text| &**text).collect();
+        let due: &[&str] = if answer.error_code == 34 {
+            &[]
+        } else {
+            &["PLAIN"]
+        };
+        assert_eq!(listed, due);
+        Some(answer.error_code)
     }
 
     async fn message(&mut self, plain: &str) -> Option<typed::SaslAuthenticateResponse> {

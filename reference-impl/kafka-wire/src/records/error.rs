@@ -12,7 +12,7 @@ use crate::ErrorCode;
 /// | Fault | Kafka error code | Kafka's own case |
 /// |---|---|---|
 /// | [`Truncated`](Self::Truncated), [`BatchLength`](Self::BatchLength), [`UnknownMagic`](Self::UnknownMagic), [`Crc`](Self::Crc) | `CORRUPT_MESSAGE` | `CorruptRecordException` |
-/// | [`LegacyMagic`](Self::LegacyMagic) | `UNSUPPORTED_FOR_MESSAGE_FORMAT` | Kafka 4 says `INVALID_RECORD`; the wider code names the cause |
+/// | [`LegacyMagic`](Self::LegacyMagic) | `INVALID_RECORD` | `InvalidRecordException`, from Produce version 3 on |
 /// | [`UnknownCompression`](Self::UnknownCompression) | `UNSUPPORTED_COMPRESSION_TYPE` | KIP-110; Kafka itself falls over its enum |
 /// | [`Codec`](Self::Codec) | `CORRUPT_MESSAGE` | Kafka answers `UNKNOWN_SERVER_ERROR` |
 /// | [`BytesOverBudget`](Self::BytesOverBudget), [`RecordsOverBudget`](Self::RecordsOverBudget) | `MESSAGE_TOO_LARGE` | Kafka has no such bound |
@@ -98,14 +98,15 @@ impl RecordsError {
             | Self::UnknownMagic(_)
             | Self::Crc { .. }
             | Self::Codec { .. } => ErrorCode::CorruptMessage,
-            Self::LegacyMagic(_) => ErrorCode::UnsupportedForMessageFormat,
             Self::UnknownCompression(_) => ErrorCode::UnsupportedCompressionType,
             Self::BytesOverBudget { .. } | Self::RecordsOverBudget { .. } => {
                 ErrorCode::MessageTooLarge
             }
-            Self::Header(_) | Self::Record { .. } | Self::Client(_) | Self::Control(_) => {
-                ErrorCode::InvalidRecord
-            }
+            Self::LegacyMagic(_)
+            | Self::Header(_)
+            | Self::Record { .. }
+            | Self::Client(_)
+            | Self::Control(_) => ErrorCode::InvalidRecord,
         }
     }
 }

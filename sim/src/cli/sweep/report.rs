@@ -73,6 +73,7 @@ pub(super) fn write(
         started_epoch_ms: started.epoch_ms(),
         duration_ms: u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
         advertised: Vec::new(),
+        suite: String::new(),
     };
     let folder = out.join("report");
     reports::write_all(&folder, &run, &checks(tally, goal))?;
@@ -111,6 +112,7 @@ fn checks(tally: &Tally, goal: Option<u64>) -> Vec<Check> {
             client: CLIENT.to_owned(),
             apis: situation.apis.iter().map(|key| api(*key, [])).collect(),
             kips: Vec::new(),
+            observed: Vec::new(),
             outcome,
             reason,
             expected: outcome != Outcome::Fail,
@@ -159,6 +161,7 @@ fn of_scenario(name: &str, of: &Of, failures: &[&Failed], drawings: &mut usize) 
             .map(|(key, versions)| api(*key, versions.iter().copied()))
             .collect(),
         kips: Vec::new(),
+        observed: Vec::new(),
         outcome,
         reason,
         expected: outcome == Outcome::Pass,

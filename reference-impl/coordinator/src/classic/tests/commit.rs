@@ -151,7 +151,7 @@ fn a_subscription_nobody_can_read_counts_as_one_to_everything() {
 #[rstest]
 #[case::stable(true)]
 #[case::completing(false)]
-fn metadata_and_assignments_are_described_only_while_stable(#[case] stable: bool) {
+fn metadata_is_described_only_while_stable(#[case] stable: bool) {
     let mut world = World::new();
     let token = world.arrive(&consumer("a")).1;
     world.form();
@@ -177,6 +177,38 @@ fn metadata_and_assignments_are_described_only_while_stable(#[case] stable: bool
     let expected = if stable { ("m", "a0") } else { ("", "") };
     assert_eq!(member.metadata, bytes(expected.0));
     assert_eq!(member.assignment, bytes(expected.1));
+}
+
+#[test]
+fn the_last_shares_are_described_until_there_are_new_ones() {
+    let mut world = World::new();
+    let old = world.stable(&[consumer("a")]);
+    let shares = |world: &World| -> Vec<Bytes> {
+        let members = world.group.describe().members.into_iter();
+        members.map(|member| member.assignment).collect()
+    };
+    let (last, none) = (Bytes::from_static(b"a0"), Bytes::new());
+    let (_, new) = world.arrive(&consumer("b"));
+    assert_eq!(world.group.overview().state, GroupState::PreparingRebalance);
+    assert_eq!(shares(&world), [last.clone(), none.clone()]);
+    let again = world.join(rejoin(&consumer("a"), &old[0].member_id));
+    world.form();
+    assert_eq!(
+        world.group.overview().state,
+        GroupState::CompletingRebalance
+    );
+    assert_eq!(shares(&world), [last, none.clone()]);
+    let joined = [world.joined(again), world.joined(new)];
+    // The leader leaves itself out: what it had is gone.
+    let leader = joined.iter().find(|one| one.leader == one.member_id);
+    let leader = leader.expect("one of them leads");
+    assert_eq!(
+        leader.member_id, joined[0].member_id,
+        "the order of the shares"
+    );
+    let other = &joined[1].member_id;
+    world.sync(leader, &[(other, "b1")]);
+    assert_eq!(shares(&world), [none, Bytes::from_static(b"b1")]);
 }
 
 #[test]

@@ -276,6 +276,11 @@ async fn a_group_is_listed_and_described_by_its_type() {
         let member = &live.members[0];
         assert_eq!(member.member_type, if version == 0 { -1 } else { 1 });
         assert_eq!(&*member.client_id, "app");
+        assert_eq!(
+            member.subscribed_topic_regex,
+            Some(text("")),
+            "as Kafka: none, and not null"
+        );
         assert_eq!(member.assignment, member.target_assignment);
         let topic = &member.assignment.topic_partitions[0];
         assert_eq!((&**topic.topic_name, topic.partitions.len()), ("t", 4));

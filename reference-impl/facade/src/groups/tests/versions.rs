@@ -71,10 +71,20 @@ async fn a_member_lives_at_every_version() {
 
         let at = |key| version.clamp(window(key).min, window(key).max);
         let sync_version = at(ApiKey::SYNC_GROUP);
-        let sync = typed::SyncGroupRequest::default()
+        let mut sync = typed::SyncGroupRequest::default()
             .with_group_id(group("g"))
             .with_generation_id(joined.generation_id)
             .with_member_id(joined.member_id.clone());
+        if sync_version >= 5 {
+            let cx = world.cx(sync_version);
+            let refused = handlers::sync_group::handle(&cx, sync.clone()).await;
+            check(ApiKey::SYNC_GROUP, sync_version, &refused);
+            let code = ErrorCode::InconsistentGroupProtocol.code();
+            assert_eq!(refused.error_code, code, "a member names its protocol");
+            sync = sync
+                .with_protocol_type(Some(text("consumer")))
+                .with_protocol_name(Some(text("range")));
+        }
         let synced = handlers::sync_group::handle(&world.cx(sync_version), sync).await;
         check(ApiKey::SYNC_GROUP, sync_version, &synced);
         assert_eq!(synced.error_code, 0);

@@ -154,7 +154,7 @@ async fn a_refusal_keeps_its_kafka_code(#[case] status: u16, #[case] expected: E
 #[case::crc(|batch: &mut Vec<u8>| *batch.last_mut().unwrap() ^= 1, ErrorCode::CorruptMessage)]
 #[case::cut(|batch: &mut Vec<u8>| batch.truncate(batch.len() - 1), ErrorCode::CorruptMessage)]
 #[case::half_a_header(|batch: &mut Vec<u8>| batch.truncate(30), ErrorCode::CorruptMessage)]
-#[case::magic_1(|batch: &mut Vec<u8>| batch[16] = 1, ErrorCode::UnsupportedForMessageFormat)]
+#[case::magic_1(|batch: &mut Vec<u8>| batch[16] = 1, ErrorCode::InvalidRecord)]
 #[case::magic_3(|batch: &mut Vec<u8>| batch[16] = 3, ErrorCode::CorruptMessage)]
 #[case::codec_7(|batch: &mut Vec<u8>| { batch[22] |= 7; seal(batch).unwrap(); }, ErrorCode::UnsupportedCompressionType)]
 #[case::lies_about_gzip(|batch: &mut Vec<u8>| { batch[22] |= 1; seal(batch).unwrap(); }, ErrorCode::CorruptMessage)]

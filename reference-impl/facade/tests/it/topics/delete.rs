@@ -74,17 +74,6 @@ async fn a_topic_is_deleted_by_its_id() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_for_twice_is_not_deleted() {
-    let rig = Rig::start().await;
-    create(&rig, "t", 1, &[]).await;
-    assert_eq!(
-        codes(&delete(&rig, 6, named(6, &["t", "t"])).await),
-        [42, 42]
-    );
-    assert_eq!(described(&rig, "t").await.error_code, 0);
-}
-
-#[tokio::test(start_paused = true)]
 async fn nothing_of_a_deleted_topic_is_left_for_the_next_of_its_name() {
     let rig = Rig::start().await;
     create(&rig, "t", 12, &[]).await;
@@ -273,4 +262,23 @@ async fn what_belongs_to_a_topic_made_anew_is_not_swept(#[case] route: &str, #[c
     for key in [committed, floor] {
         assert_eq!(rig.rows(key).await[0].1["offset"], 2, "{key}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_topic_that_is_asked_for_twice_is_refused_once() {
+    let rig = Rig::start().await;
+    create(&rig, "t", 1, &[]).await;
+    let id = described(&rig, "t").await.topic_id;
+    for version in 1..=6 {
+        let results = delete(&rig, version, named(version, &["t", "absent", "t"])).await;
+        assert_eq!(codes(&results), [42, 3], "version {version}");
+    }
+    let by_id = DeleteTopicState::default().with_topic_id(id);
+    let request = DeleteTopicsRequest::default().with_topics(vec![by_id.clone(), by_id]);
+    assert_eq!(codes(&delete(&rig, 6, request).await), [42]);
+    assert_eq!(
+        described(&rig, "t").await.error_code,
+        0,
+        "nothing is deleted"
+    );
 }

@@ -95,6 +95,11 @@ async fn an_instance_that_was_replaced_is_fenced_everywhere(
     assert_eq!(old.add_offsets(&here, "g").await, ErrorCode::ProducerFenced);
     let (sent, _) = old.send(&here, 0, &["zombie"]).await;
     assert_eq!(sent, ErrorCode::InvalidProducerEpoch);
+    assert_eq!(
+        old.offsets(&here, "g", 1, 1).await,
+        [ErrorCode::InvalidProducerEpoch],
+        "a group's coordinator knows no fences"
+    );
     assert_eq!(old.bump(&here).await, ErrorCode::ProducerFenced);
     new.produce(rig, 0, &["new"]).await;
     assert_eq!(old.abort(&here).await, ErrorCode::ProducerFenced);

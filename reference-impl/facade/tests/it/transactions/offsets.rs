@@ -13,7 +13,7 @@ async fn the_group_and_its_rules_come_first(#[values(MEMORY, QUEEN)] stage: Tran
     let mut producer = Producer::new(&rig, "tx").await;
     assert_eq!(
         producer.offsets(&rig, "g", 1, 1).await,
-        [ErrorCode::InvalidTxnState]
+        [ErrorCode::TransactionAbortable]
     );
     assert_eq!(producer.add_offsets(&rig, "g").await, ErrorCode::None);
     let stranger = producer.offsets_of(&rig, "g", 1, 1, ("nobody", 3)).await;

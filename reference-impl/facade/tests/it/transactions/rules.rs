@@ -13,7 +13,7 @@ async fn partitions_must_exist_and_be_added() {
     assert_eq!(producer.add(&rig, &[0, 1_000_000]).await, [none, unknown]);
     assert_eq!(producer.add(&rig, &[-1]).await, [unknown]);
     let (sent, _) = producer.send(&rig, 0, &["a"]).await;
-    assert_eq!(sent, ErrorCode::InvalidTxnState);
+    assert_eq!(sent, ErrorCode::TransactionAbortable);
     let mut stranger = Producer {
         pid: producer.pid + 1,
         ..producer.clone()

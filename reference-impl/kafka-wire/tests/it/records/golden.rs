@@ -171,7 +171,7 @@ fn java_markers(#[case] name: &str, #[case] kind: MarkerKind) {
 fn message_sets_of_before_batches_are_refused(#[case] name: &str, #[case] magic: i8) {
     let error = Batches::new(golden(name)).next().unwrap().unwrap_err();
     assert_eq!(error, RecordsError::LegacyMagic(magic));
-    assert_eq!(error.error_code(), ErrorCode::UnsupportedForMessageFormat);
+    assert_eq!(error.error_code(), ErrorCode::InvalidRecord);
 }
 
 #[rstest]

@@ -1,0 +1,3 @@
+//! The program from outside.
+
+mod differential;
