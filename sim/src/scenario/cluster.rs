@@ -98,8 +98,13 @@ const LEDGER_2: Ledger = Ledger {
     ..LEDGER
 };
 
+/// Calls of a transaction reach three nodes and each asks Queen: fewer records in the same time.
 const LOOP: Loop = Loop {
     doors: &NODES,
+    orders: Orders {
+        batches: 20,
+        ..Loop::USUAL.orders
+    },
     ..Loop::USUAL
 };
 
@@ -177,6 +182,10 @@ pub const ALL: &[Scenario] = &[
                 (1, Kind::Latency),
             ],
             ..COORDINATORS_MOVE
+        },
+        setting: Setting {
+            partitions: LOOP.orders.partitions,
+            ..TRANSACTIONS.setting
         },
         play: |stage| LOOP.play(stage).boxed(),
         patience: transaction::LOOP_PATIENCE,
