@@ -8,6 +8,7 @@ mod list;
 mod publish;
 mod run;
 mod sequences;
+mod soak;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -64,6 +65,9 @@ enum Command {
     Sequences(sequences::SequencesArguments),
     /// Ask a server what Apache Kafka was asked, and compare the answers by value.
     Differential(differential::DifferentialArguments),
+    /// Kill the nodes of a cluster one after the other under a loop of transactions, and count what is
+    /// lost or doubled.
+    Soak(soak::SoakArguments),
     /// Make the reports of a nightly the published ones, and tell what changed since the last.
     Publish(publish::PublishArguments),
     /// The Queen that `bench` compares with, on a port that it prints.
@@ -320,6 +324,7 @@ pub fn main() -> ExitCode {
         Command::Bench(arguments) => runtime.block_on(bench::bench(arguments)),
         Command::Sequences(arguments) => runtime.block_on(sequences::record(arguments)),
         Command::Differential(arguments) => runtime.block_on(differential::differential(arguments)),
+        Command::Soak(arguments) => runtime.block_on(soak::soak(arguments)),
         Command::Publish(arguments) => publish::publish(arguments),
         Command::ServeQueen(arguments) => runtime.block_on(bench::serve_queen(arguments)),
     };

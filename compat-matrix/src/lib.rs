@@ -25,6 +25,7 @@ pub mod runner;
 pub mod scenarios;
 pub mod secure;
 pub mod sequences;
+pub mod soak;
 pub mod spec;
 pub mod suite;
 pub mod target;

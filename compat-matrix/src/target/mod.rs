@@ -2,6 +2,7 @@
 //! Kafka in a container.
 
 mod authority;
+mod cluster;
 mod container;
 mod guard;
 mod node;
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use host::Secret;
 
 pub use authority::{Authority, Issued};
+pub use cluster::Cluster;
 use container::Container;
 pub use guard::Guard;
 pub(crate) use node::free_port;

@@ -113,7 +113,7 @@ impl Node {
         Self::launch_over(program, folder, settings, Security::default(), None).await
     }
 
-    async fn launch_over(
+    pub(super) async fn launch_over(
         program: PathBuf,
         folder: PathBuf,
         settings: &[(&str, &str)],
