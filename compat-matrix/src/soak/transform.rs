@@ -7,7 +7,7 @@ use std::time::Duration;
 use rdkafka::consumer::{BaseConsumer, Consumer as _};
 use rdkafka::error::{KafkaError, KafkaResult};
 use rdkafka::message::Message as _;
-use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};
+use rdkafka::producer::{BaseRecord, DefaultProducerContext, Producer as _, ThreadedProducer};
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::{GROUP, MADE, SOURCE, Shared};
@@ -20,6 +20,9 @@ const POLL: Duration = Duration::from_millis(200);
 const MOST: usize = 100;
 /// Before an application starts again.
 const RESTART: Duration = Duration::from_millis(500);
+
+/// A producer whose reports are taken by a thread: without, an abort waits for them for ever.
+type Writer = ThreadedProducer<DefaultProducerContext>;
 
 /// What an application does about a failure.
 enum Trouble {
@@ -53,7 +56,7 @@ pub(super) fn run(shared: &Shared, number: usize) {
 
 /// One life.
 fn live(shared: &Shared, number: usize) -> Result<(), Trouble> {
-    let producer: BaseProducer = shared
+    let producer: Writer = shared
         .client()
         .set("transactional.id", format!("loop-{number}"))
         .set("transaction.timeout.ms", "30000")
@@ -94,7 +97,7 @@ fn join(shared: &Shared) -> KafkaResult<BaseConsumer> {
 }
 
 /// One transaction, if there is something to read.
-fn round(shared: &Shared, producer: &BaseProducer, reader: &BaseConsumer) -> Result<(), Trouble> {
+fn round(shared: &Shared, producer: &Writer, reader: &BaseConsumer) -> Result<(), Trouble> {
     let mut offsets = TopicPartitionList::new();
     let mut read = Vec::new();
     while read.len() < MOST {
@@ -132,7 +135,6 @@ fn round(shared: &Shared, producer: &BaseProducer, reader: &BaseConsumer) -> Res
         if let Err((error, _)) = producer.send(record) {
             return Err(Trouble::Abort(error));
         }
-        producer.poll(Duration::ZERO);
     }
     // A consumer that has left the group is no member whose offsets may be committed.
     let group = reader
