@@ -9,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Inner;
+use crate::config::is_tellable;
 use crate::queen::kv::{Batch, Expect, Expiry, Loss, OnLoss, OpResult, Outcome, Version};
 use crate::queen::{Error, Repeat};
 
 /// How long a stop waits for its row to be deleted.
 pub const RELEASE_BUDGET: Duration = Duration::from_secs(2);
 /// Node ids are 1 to 64.
-const MAX_NODES: usize = 64;
+const MAX_NODES: i32 = 64;
 
 /// A node's row. Others write fields of their own beside these.
 #[derive(Debug, Serialize, Deserialize)]
@@ -100,9 +101,9 @@ async fn made(cluster: &Inner, call: Call) -> Result<Answer, Error> {
             .put(&key, &row, expiry, expect, OnLoss::Skip)
             .map_err(unsendable)?;
     }
-    batch
-        .get_prefix(&prefix, None, MAX_NODES, false)
-        .map_err(unsendable)?;
+    // By their names, not by what they begin with: whatever else is written there hides no node.
+    let keys: Vec<String> = (1..=MAX_NODES).map(|id| format!("{prefix}{id}")).collect();
+    batch.get_many(&keys).map_err(unsendable)?;
     let mut results = run(cluster, &batch).await?.into_iter();
     let claimed = match expect.and_then(|_| results.next()) {
         None => Claimed::NotAsked,
@@ -117,9 +118,20 @@ async fn made(cluster: &Inner, call: Call) -> Result<Answer, Error> {
         },
         Some(_) => return Err(Error::Unreadable("a write answered with rows".into())),
     };
-    let Some(OpResult::Page { rows, .. }) = results.next() else {
-        return Err(Error::Unreadable("a prefix answered without rows".into()));
+    let Some(OpResult::Rows {
+        mut rows, unread, ..
+    }) = results.next()
+    else {
+        return Err(Error::Unreadable("keys answered without rows".into()));
     };
+    if !unread.is_empty() {
+        // Rows too large for one answer: a few calls more, each with fewer of them.
+        let mut more = cluster.queen.kv_read(&cluster.credential, &unread).await?;
+        rows.append(&mut more.rows);
+        if !more.unread.is_empty() {
+            return Err(Error::Unreadable("rows of nodes were left out".into()));
+        }
+    }
     let rows = rows.iter().filter_map(|row| {
         let stored = row.value::<Stored>().ok()?;
         read(&prefix, &row.key, stored)
@@ -127,11 +139,12 @@ async fn made(cluster: &Inner, call: Call) -> Result<Answer, Error> {
     Ok(Answer::Heartbeat(claimed, rows.collect::<BTreeMap<_, _>>()))
 }
 
-/// A row that says what its key says; others are nobody's.
+/// A row that says what its key says, of a node that clients can be told of; others are nobody's.
 fn read(prefix: &str, key: &str, stored: Stored) -> Option<(NodeId, Row)> {
     let id: i32 = key.strip_prefix(prefix)?.parse().ok()?;
-    let is_legal = id == stored.node_id && (1..=MAX_NODES as i32).contains(&id);
-    is_legal.then(|| {
+    let is_legal = id == stored.node_id && (1..=MAX_NODES).contains(&id);
+    let is_reachable = is_tellable(&stored.host) && stored.port > 0;
+    (is_legal && is_reachable).then(|| {
         let row = Row {
             host: stored.host.into(),
             port: stored.port,

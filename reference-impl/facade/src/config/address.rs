@@ -3,6 +3,13 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
 
+use host::text::cut;
+
+/// The longest host name there is (RFC 1035). Kafka's own clients resolve no longer one.
+pub const MAX_HOST_CHARS: usize = 255;
+/// Characters of what is no address that an error repeats.
+const SHOWN_CHARS: usize = 64;
+
 /// A host name or address (without brackets) and a TCP port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
@@ -33,12 +40,24 @@ pub enum AddressError {
     /// A character no host name holds.
     #[error("has the host {0:?}, which is neither a name nor an address")]
     Host(String),
+    /// Longer than any name.
+    #[error("has a host of {0} characters; no name has more than {MAX_HOST_CHARS}")]
+    HostLength(usize),
     /// An address that everybody binds and nobody can connect to.
     #[error(
         "has the wildcard host {0}, which no client can connect to; the wildcard belongs in \
          QUEEN_KAFKA_ADDR, which is what gets bound"
     )]
     Wildcard(String),
+}
+
+/// Whether clients can be told `host`, whoever wrote it: 1 to [`MAX_HOST_CHARS`] characters, none of
+/// them white space or a control character. One that is longer fits into no answer of the versions
+/// of Kafka's protocol that count a string's length in 16 bits.
+pub fn is_tellable(host: &str) -> bool {
+    let length = host.chars().count();
+    (1..=MAX_HOST_CHARS).contains(&length)
+        && !host.chars().any(|c| c.is_whitespace() || c.is_control())
 }
 
 impl HostPort {
@@ -56,21 +75,22 @@ impl HostPort {
     ///
     /// [`AddressError`], a sentence without its subject.
     pub fn parse(text: &str) -> Result<Self, AddressError> {
+        let shown = |text: &str| cut(text, SHOWN_CHARS).into_owned();
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (v6, port) = rest.split_once(']').ok_or(AddressError::NoPort)?;
                 if v6.parse::<Ipv6Addr>().is_err() {
-                    return Err(AddressError::NotIpv6(v6.to_owned()));
+                    return Err(AddressError::NotIpv6(shown(v6)));
                 }
                 (v6, port.strip_prefix(':').ok_or(AddressError::NoPort)?)
             }
             None => {
                 if text.parse::<Ipv6Addr>().is_ok() {
-                    return Err(AddressError::BareIpv6(text.to_owned()));
+                    return Err(AddressError::BareIpv6(shown(text)));
                 }
                 let (host, port) = text.rsplit_once(':').ok_or(AddressError::NoPort)?;
                 if host.parse::<Ipv6Addr>().is_ok() {
-                    return Err(AddressError::BareIpv6(host.to_owned()));
+                    return Err(AddressError::BareIpv6(shown(host)));
                 }
                 (host, port)
             }
@@ -78,11 +98,15 @@ impl HostPort {
         if host.is_empty() {
             return Err(AddressError::NoHost);
         }
+        let length = host.chars().count();
+        if length > MAX_HOST_CHARS {
+            return Err(AddressError::HostLength(length));
+        }
         let in_names = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
         if host.parse::<IpAddr>().is_err() && !host.chars().all(in_names) {
-            return Err(AddressError::Host(host.to_owned()));
+            return Err(AddressError::Host(shown(host)));
         }
-        let bad_port = || AddressError::Port(port.to_owned());
+        let bad_port = || AddressError::Port(shown(port));
         // `parse` takes a leading plus, which is no port.
         let digits = port.bytes().all(|digit| digit.is_ascii_digit());
         let number: u16 = port.parse().map_err(|_| bad_port())?;
@@ -152,6 +176,33 @@ mod tests {
     #[case("user@kafka:9092", AddressError::Host("user@kafka".into()))]
     fn what_is_no_address(#[case] text: &str, #[case] error: AddressError) {
         assert_eq!(HostPort::parse(text), Err(error));
+    }
+
+    #[test]
+    fn nothing_long_is_taken_or_repeated() {
+        let long = "a".repeat(40_000);
+        let refused = HostPort::parse(&format!("{long}:9092"));
+        assert_eq!(refused, Err(AddressError::HostLength(40_000)));
+        for text in [
+            format!("kafka:{long}"),
+            format!("[{long}]:9092"),
+            format!("{}:9092", "a b".repeat(80)),
+        ] {
+            let error = HostPort::parse(&text).unwrap_err().to_string();
+            assert!(error.len() < 256, "{error}");
+        }
+        let longest = "a".repeat(MAX_HOST_CHARS);
+        assert!(HostPort::parse(&format!("{longest}:9092")).is_ok() && is_tellable(&longest));
+    }
+
+    #[rstest]
+    #[case::empty("")]
+    #[case::line("kafka\nexample")]
+    #[case::space("kafka example")]
+    #[case::control("kafka\u{0}")]
+    #[case::long(&"k".repeat(MAX_HOST_CHARS + 1))]
+    fn clients_are_told_of_no_such_host(#[case] host: &str) {
+        assert!(!is_tellable(host));
     }
 
     #[rstest]

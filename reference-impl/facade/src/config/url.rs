@@ -9,6 +9,9 @@ use super::{HostPort, QueenUrl};
 /// A Queen on this machine.
 pub const DEFAULT: &str = "http://localhost:6632";
 
+/// The longest path before the routes.
+const MAX_PATH_BYTES: usize = 1024;
+
 /// Why a text is no `QUEEN_URL`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
@@ -21,6 +24,9 @@ pub enum UrlError {
     /// A user name or a password.
     #[error("must not carry credentials: they belong in QUEEN_TOKEN")]
     Credentials,
+    /// More than any server takes.
+    #[error("has a path of more than {MAX_PATH_BYTES} bytes")]
+    Path,
     /// A query or a fragment.
     #[error("must not carry a query or a fragment")]
     Query,
@@ -58,6 +64,9 @@ impl QueenUrl {
         };
         let HostPort { host, port } = HostPort::parse(&with_port).map_err(|_| UrlError::Host)?;
         let base_path = path.trim_end_matches('/').to_owned();
+        if base_path.len() > MAX_PATH_BYTES {
+            return Err(UrlError::Path);
+        }
         if base_path.bytes().any(|b| b <= b' ' || b >= 0x7f) {
             return Err(UrlError::Host);
         }
@@ -134,6 +143,8 @@ mod tests {
     #[case("http://que en", UrlError::Host)]
     #[case("http://queen/a b", UrlError::Host)]
     #[case("http://user:secret@queen", UrlError::Credentials)]
+    #[case(&format!("http://queen/{}", "a".repeat(MAX_PATH_BYTES)), UrlError::Path)]
+    #[case(&format!("http://{}/", "a".repeat(256)), UrlError::Host)]
     #[case("http://queen?x=1", UrlError::Query)]
     #[case("https://user:secret@queen", UrlError::Credentials)]
     fn is_refused(#[case] text: &str, #[case] error: UrlError) {

@@ -44,22 +44,41 @@ struct Place {
     standing: &'static str,
     /// The ids of the live nodes in its newest view.
     live: Vec<i32>,
+    /// Why it is not served as it should be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
 }
 
 impl Place {
     fn of(cluster: &Cluster) -> Self {
-        let standing = match cluster.standing() {
-            Standing::Claiming => "claiming",
-            Standing::Coordinating => "coordinating",
-            Standing::Blind => "blind",
-            Standing::Latched => "latched",
-            Standing::Released => "released",
-        };
+        let live = cluster.live();
+        let (standing, reason) = said(cluster.standing(), live.contains(&cluster.id()));
         Self {
             node_id: cluster.id().0,
             standing,
-            live: cluster.live().iter().map(|id| id.0).collect(),
+            live: live.iter().map(|id| id.0).collect(),
+            reason,
         }
+    }
+}
+
+/// What a standing is called, and why the node is not served as it should be; `is_seen` when the own
+/// row is among those that were read.
+const fn said(standing: Standing, is_seen: bool) -> (&'static str, Option<&'static str>) {
+    match standing {
+        Standing::Claiming => ("claiming", Some("the node id is not this node's yet")),
+        // Written and not read back: peers do not see this node either.
+        Standing::Coordinating if !is_seen => (
+            "coordinating",
+            Some("this node's own row is not among those that the registry shows"),
+        ),
+        Standing::Coordinating => ("coordinating", None),
+        Standing::Blind => (
+            "blind",
+            Some("the registry has not confirmed this node's row for one TTL"),
+        ),
+        Standing::Latched => ("latched", Some("another process took this node's id")),
+        Standing::Released => ("released", Some("this node gave its id back")),
     }
 }
 
@@ -128,16 +147,33 @@ async fn probe(node: &Node) -> Report {
             format!("no answer within {PROBE_TIMEOUT:?}"),
         ),
     };
-    let cluster = node.cluster.as_ref();
+    let cluster = node.cluster.as_ref().map(Place::of);
     // Records are served still: a balancer that took every such node away would turn an outage of
     // the registry into one of the whole door.
-    let status = match (status, cluster.map(Cluster::standing)) {
-        (Status::Ready, Some(standing)) if standing != Standing::Coordinating => Status::Degraded,
+    let status = match (status, &cluster) {
+        (Status::Ready, Some(place)) if place.reason.is_some() => Status::Degraded,
         (status, _) => status,
     };
     Report {
         status,
         queen,
-        cluster: cluster.map(Place::of),
+        cluster,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_node_that_coordinates_and_is_seen_is_as_it_should_be() {
+        use Standing::{Blind, Claiming, Coordinating, Latched, Released};
+        for standing in [Blind, Claiming, Coordinating, Latched, Released] {
+            for is_seen in [true, false] {
+                let is_well = said(standing, is_seen).1.is_none();
+                let expected = standing == Coordinating && is_seen;
+                assert_eq!(is_well, expected, "{standing:?} {is_seen}");
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Several nodes over one Queen: the registry, who answers for a group, and what a stop and a crash
 //! leave behind.
 
+mod strangers;
 mod takeover;
 
 use std::time::Duration;
