@@ -1,6 +1,10 @@
 //! What waits to be written, and how the next call is gathered from it.
+//!
+//! Groups take turns: a call has so many rows of each, round and round until it is full, so that a
+//! group that commits thousands of offsets delays no other by more than a call. What one group
+//! commits is written in its order.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use indexmap::{IndexMap, IndexSet};
@@ -13,19 +17,85 @@ use super::versions::Versions;
 use crate::queen::kv::{Batch, Expect, Expiry, Loss, MAX_OPERATIONS, OnLoss, OpResult, Winner};
 use crate::queen::{Credential, Error};
 
-/// Writes that may wait in one scope; more are refused.
-const MAX_WAITING_WRITES: usize = 65_536;
-/// Bytes of keys and metadata that may wait in one scope.
-const MAX_WAITING_BYTES: usize = 32 << 20;
+/// What may wait in one scope; more is refused.
+const OF_SCOPE: Size = Size {
+    writes: 131_072,
+    bytes: 64 << 20,
+};
+/// What may wait of one group: half, so that no group has others refused.
+const OF_GROUP: Size = Size {
+    writes: OF_SCOPE.writes / 2,
+    bytes: OF_SCOPE.bytes / 2,
+};
+/// What a group puts into a call before the next one's turn.
+const TURN: Size = Size {
+    writes: 32,
+    bytes: 64 << 10,
+};
 /// Groups whose index row is known to be written; one of them is written again when there are more.
 const MAX_INDEXED: usize = 10_000;
+
+/// Writes, and the bytes of their keys and metadata.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Size {
+    writes: usize,
+    bytes: usize,
+}
+
+impl Size {
+    fn of(key: &OffsetKey, change: &Change) -> Self {
+        let metadata = match change {
+            Change::Put(row) => row.metadata.as_ref().map_or(0, String::len),
+            Change::Delete => 0,
+        };
+        Self {
+            writes: 1,
+            bytes: key.as_str().len() + metadata,
+        }
+    }
+
+    fn fits(self, bound: Self) -> bool {
+        self.writes <= bound.writes && self.bytes <= bound.bytes
+    }
+
+    /// Nothing but an answer is kept for it.
+    const INDEX: Self = Self {
+        writes: 1,
+        bytes: 0,
+    };
+}
+
+impl std::ops::Add for Size {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            writes: self.writes + more.writes,
+            bytes: self.bytes + more.bytes,
+        }
+    }
+}
+
+impl std::ops::AddAssign for Size {
+    fn add_assign(&mut self, more: Self) {
+        *self = *self + more;
+    }
+}
+
+impl std::ops::SubAssign for Size {
+    fn sub_assign(&mut self, less: Self) {
+        self.writes -= less.writes;
+        self.bytes -= less.bytes;
+    }
+}
 
 /// The writes of one scope that wait.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    jobs: VecDeque<Job>,
-    writes: usize,
-    bytes: usize,
+    groups: BTreeMap<Arc<str>, Waiting>,
+    /// The groups, in the order of their turns.
+    turns: VecDeque<Arc<str>>,
+    size: Size,
     /// Whether a task writes what waits.
     pub(super) running: bool,
     indexed: IndexSet<Arc<str>>,
@@ -35,12 +105,21 @@ pub(super) struct Queue {
     pub(super) versions: Versions,
 }
 
+/// What waits of one group, in the order in which it is written.
+#[derive(Debug, Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    size: Size,
+}
+
 #[derive(Debug)]
 struct Job {
     credential: Credential,
     group: Arc<str>,
     protocol_type: Arc<str>,
     changes: std::vec::IntoIter<(OffsetKey, Change)>,
+    /// Whether any of them stores an offset.
+    puts: bool,
     /// In place of changes: what becomes of the group's index row.
     index: Option<IndexChange>,
     /// How many changes were taken into calls.
@@ -91,52 +170,70 @@ impl Queue {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+        self.turns.is_empty()
     }
 
-    /// Queues a commit behind all others; gives it back when too much waits.
+    /// Queues a commit behind all others of its group; gives it back when too much waits.
     pub(super) fn push(&mut self, commit: Commit, reply: &Arc<Reply>) -> Result<(), Commit> {
-        let bytes: usize = commit.changes.iter().map(cost).sum();
-        let writes = self.writes + commit.changes.len();
-        if writes > MAX_WAITING_WRITES || self.bytes + bytes > MAX_WAITING_BYTES {
+        let sizes = commit.changes.iter();
+        let size = sizes.fold(Size::default(), |all, (key, change)| {
+            all + Size::of(key, change)
+        });
+        if !self.has_room(&commit.group, size) {
             return Err(commit);
         }
-        self.writes = writes;
-        self.bytes += bytes;
-        self.jobs.push_back(Job {
+        let job = Job {
             credential: commit.tenant.credential,
             group: commit.group,
             protocol_type: commit.protocol_type,
+            puts: (commit.changes.iter()).any(|(_, change)| matches!(change, Change::Put(_))),
             changes: commit.changes.into_iter(),
             index: None,
             taken: 0,
             reply: Arc::clone(reply),
-        });
+        };
+        self.put(job, size);
         Ok(())
     }
 
-    /// Queues a change of the index row of a commit's group, behind everything else; false when too
-    /// much waits.
+    /// Queues a change of the index row of a commit's group, behind everything else of it; false when
+    /// too much waits.
     pub(super) fn push_index(
         &mut self,
         commit: Commit,
         index: IndexChange,
         reply: &Arc<Reply>,
     ) -> bool {
-        if self.writes >= MAX_WAITING_WRITES {
-            return false;
+        let has_room = self.has_room(&commit.group, Size::INDEX);
+        if has_room {
+            let job = Job {
+                credential: commit.tenant.credential,
+                group: commit.group,
+                protocol_type: commit.protocol_type,
+                puts: false,
+                changes: Vec::new().into_iter(),
+                index: Some(index),
+                taken: 0,
+                reply: Arc::clone(reply),
+            };
+            self.put(job, Size::INDEX);
         }
-        self.writes += 1;
-        self.jobs.push_back(Job {
-            credential: commit.tenant.credential,
-            group: commit.group,
-            protocol_type: commit.protocol_type,
-            changes: Vec::new().into_iter(),
-            index: Some(index),
-            taken: 0,
-            reply: Arc::clone(reply),
-        });
-        true
+        has_room
+    }
+
+    fn has_room(&self, group: &str, size: Size) -> bool {
+        let of_group = self.groups.get(group).map(|waiting| waiting.size);
+        (self.size + size).fits(OF_SCOPE) && (of_group.unwrap_or_default() + size).fits(OF_GROUP)
+    }
+
+    fn put(&mut self, job: Job, size: Size) {
+        if !self.groups.contains_key(&job.group) {
+            self.turns.push_back(Arc::clone(&job.group));
+        }
+        let waiting = self.groups.entry(Arc::clone(&job.group)).or_default();
+        waiting.size += size;
+        waiting.jobs.push_back(job);
+        self.size += size;
     }
 
     /// The index row of `group` is written.
@@ -147,36 +244,98 @@ impl Queue {
         self.indexed.insert(group);
     }
 
-    /// Takes the next call's rows: in order, of the first job's credential, until the call is full.
+    /// Takes the next call's rows, of the credential of whose turn it is, until the call is full. Who
+    /// got nothing comes first in the next one.
     pub(super) fn gather(&mut self, now_ms: i64) -> Option<Gathered> {
-        let credential = self.jobs.front()?.credential.clone();
+        let first = self.groups.get(self.turns.front()?)?;
+        let credential = first.jobs.front()?.credential.clone();
         let mut entries: IndexMap<String, Entry> = IndexMap::new();
-        let mut held_back: BTreeSet<Arc<str>> = BTreeSet::new();
-        let mut left = VecDeque::new();
-        while let Some(mut job) = self.jobs.pop_front() {
-            if job.credential != credential || held_back.contains(&job.group) {
-                held_back.insert(Arc::clone(&job.group));
-                left.push_back(job);
+        let mut round = std::mem::take(&mut self.turns);
+        let (mut passed_over, mut served) = (VecDeque::new(), VecDeque::new());
+        let mut held_up = VecDeque::new();
+        loop {
+            let Some(group) = round.pop_front() else {
+                if served.is_empty() {
+                    break;
+                }
+                round = std::mem::take(&mut served);
                 continue;
+            };
+            let Some(mut waiting) = self.groups.remove(&group) else {
+                continue;
+            };
+            let before = waiting.size;
+            let end = self.turn(&mut waiting, &credential, &mut entries, now_ms);
+            let got_something = waiting.size != before;
+            if !waiting.jobs.is_empty() {
+                self.groups.insert(Arc::clone(&group), waiting);
             }
-            if !self.take(&mut job, &mut entries, now_ms) {
-                left.push_back(job);
-                break;
+            match end {
+                TurnEnd::Done => {}
+                TurnEnd::Over => served.push_back(group),
+                TurnEnd::OtherCredential if got_something => held_up.push_back(group),
+                TurnEnd::OtherCredential => passed_over.push_back(group),
+                TurnEnd::Full => {
+                    match got_something {
+                        true => served.push_back(group),
+                        false => round.push_front(group),
+                    }
+                    break;
+                }
             }
         }
-        left.append(&mut self.jobs);
-        self.jobs = left;
+        self.turns = passed_over;
+        for more in [&mut round, &mut served, &mut held_up] {
+            self.turns.append(more);
+        }
         Some(Gathered {
             credential,
             entries,
         })
     }
 
-    /// Moves the changes of `job` into `entries`; false when they are full before its end.
-    fn take(&mut self, job: &mut Job, entries: &mut IndexMap<String, Entry>, now_ms: i64) -> bool {
+    /// One turn of a group.
+    fn turn(
+        &mut self,
+        waiting: &mut Waiting,
+        credential: &Credential,
+        entries: &mut IndexMap<String, Entry>,
+        now_ms: i64,
+    ) -> TurnEnd {
+        let left = Size {
+            writes: waiting.size.writes.saturating_sub(TURN.writes),
+            bytes: waiting.size.bytes.saturating_sub(TURN.bytes),
+        };
+        while let Some(job) = waiting.jobs.front_mut() {
+            if job.credential != *credential {
+                return TurnEnd::OtherCredential;
+            }
+            // A row larger than a turn is one.
+            if waiting.size.writes <= left.writes || waiting.size.bytes < left.bytes {
+                return TurnEnd::Over;
+            }
+            match self.take(job, &mut waiting.size, left, entries, now_ms) {
+                TurnEnd::Done => {
+                    waiting.jobs.pop_front();
+                }
+                end => return end,
+            }
+        }
+        TurnEnd::Done
+    }
+
+    /// Moves the changes of `job` into `entries`, until only `left` is left of its group.
+    fn take(
+        &mut self,
+        job: &mut Job,
+        waiting: &mut Size,
+        left: Size,
+        entries: &mut IndexMap<String, Entry>,
+        now_ms: i64,
+    ) -> TurnEnd {
         // Room for the fence, the index row and at least one offset.
         if entries.len() + 3 > MAX_OPERATIONS {
-            return false;
+            return TurnEnd::Full;
         }
         if let Some(fences) = &self.fences {
             let key = fence_key(&job.group);
@@ -188,7 +347,8 @@ impl Queue {
             ts: now_ms,
         };
         if let Some(index) = job.index {
-            self.writes -= 1;
+            self.size -= Size::INDEX;
+            *waiting -= Size::INDEX;
             let entry = entries
                 .entry(index_key(&job.group))
                 .or_insert_with(|| Entry::of(&job.group, Write::Unindex));
@@ -200,14 +360,9 @@ impl Queue {
                 self.indexed.swap_remove(&job.group);
             }
             entry.waiting.push((Arc::clone(&job.reply), 0));
-            return true;
+            return TurnEnd::Done;
         }
-        let puts = job
-            .changes
-            .as_slice()
-            .iter()
-            .any(|(_, change)| matches!(change, Change::Put(_)));
-        if puts && !self.indexed.contains(&job.group) {
+        if job.puts && !self.indexed.contains(&job.group) {
             let entry = entries
                 .entry(index_key(&job.group))
                 .or_insert_with(|| Entry::of(&job.group, Write::Unindex));
@@ -217,13 +372,17 @@ impl Queue {
         }
         while let Some(next) = job.changes.as_slice().first() {
             if entries.len() >= MAX_OPERATIONS && !entries.contains_key(next.0.as_str()) {
-                return false;
+                return TurnEnd::Full;
+            }
+            if waiting.writes <= left.writes || waiting.bytes < left.bytes {
+                return TurnEnd::Over;
             }
             let Some((key, change)) = job.changes.next() else {
-                return true;
+                return TurnEnd::Done;
             };
-            self.writes -= 1;
-            self.bytes -= cost_of(&key, &change);
+            let size = Size::of(&key, &change);
+            self.size -= size;
+            *waiting -= size;
             let waiter = (Arc::clone(&job.reply), job.taken);
             job.taken += 1;
             let entry = entries
@@ -232,8 +391,21 @@ impl Queue {
             entry.write = Write::Offset(change);
             entry.waiting.push(waiter);
         }
-        true
+        TurnEnd::Done
     }
+}
+
+/// Why a group's turn ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TurnEnd {
+    /// Nothing of it, or of its job, is left.
+    Done,
+    /// It has put its part into the call.
+    Over,
+    /// What comes next is another credential's, for another call.
+    OtherCredential,
+    /// The call is full.
+    Full,
 }
 
 impl Entry {
@@ -356,14 +528,5 @@ impl Write {
     }
 }
 
-fn cost((key, change): &(OffsetKey, Change)) -> usize {
-    cost_of(key, change)
-}
-
-fn cost_of(key: &OffsetKey, change: &Change) -> usize {
-    let metadata = match change {
-        Change::Put(row) => row.metadata.as_ref().map_or(0, String::len),
-        Change::Delete => 0,
-    };
-    key.as_str().len() + metadata
-}
+#[cfg(test)]
+mod tests;
