@@ -34,6 +34,7 @@ use crate::context::Context;
 use crate::groups::GroupName;
 use crate::handlers::group_topics::{Resolved, TopicRef, offsets_tenant, resolve};
 use crate::offsets::{Offset, OffsetKey, OffsetRow, ReadError};
+use crate::transactions::PendingHere;
 use crate::upstream_errors::{self, Api};
 
 /// Partitions that are asked for of one group.
@@ -60,16 +61,20 @@ struct Unstable(BTreeMap<Arc<str>, BTreeSet<i32>>);
 
 impl Unstable {
     /// Asked for before the offsets are read, so that a commit between the two is seen by one of
-    /// them.
-    async fn of(cx: &Context, group: &GroupId, require_stable: bool) -> Result<Self, ErrorCode> {
+    /// them. `here` is what waits in this process; `None` for who does not ask for stable ones.
+    async fn of(
+        cx: &Context,
+        group: &GroupId,
+        here: Option<&PendingHere>,
+    ) -> Result<Self, ErrorCode> {
         let name = GroupName::new(&cx.session.scope, group);
-        let (true, Ok(name)) = (require_stable, name) else {
+        let (Some(here), Ok(name)) = (here, name) else {
             return Ok(Self::default());
         };
         let transactions = &cx.node.transactions;
         let mut unstable = Self::default();
         let tenant = offsets_tenant(cx);
-        let pending = transactions.pending_offsets(&tenant, &name.id).await;
+        let pending = transactions.pending_offsets(&tenant, &name.id, here).await;
         for (topic, index) in pending.map_err(|failure| failure.group_code())? {
             unstable.0.entry(topic).or_default().insert(index);
         }
@@ -101,9 +106,10 @@ impl Unstable {
 /// Answers an OffsetFetch request.
 pub async fn handle(cx: &Context, request: OffsetFetchRequest) -> OffsetFetchResponse {
     if cx.version >= BATCHED {
-        let stable = request.require_stable;
+        let ids = request.groups.iter().map(|group| &group.group_id);
+        let here = pending_here(cx, ids, request.require_stable);
         let groups = request.groups.into_iter();
-        let groups = join_all(groups.map(|group| of_group(cx, group, stable))).await;
+        let groups = join_all(groups.map(|group| of_group(cx, group, here.as_ref()))).await;
         return OffsetFetchResponse::default().with_groups(groups);
     }
     let asked = request.topics.map(|topics| {
@@ -114,7 +120,8 @@ pub async fn handle(cx: &Context, request: OffsetFetchRequest) -> OffsetFetchRes
         topics.into_iter().map(topic).collect()
     });
     let response = OffsetFetchResponse::default();
-    let unstable = Unstable::of(cx, &request.group_id, request.require_stable).await;
+    let here = pending_here(cx, [&request.group_id], request.require_stable);
+    let unstable = Unstable::of(cx, &request.group_id, here.as_ref()).await;
     let found = match unstable {
         Ok(unstable) => fetch(cx, &request.group_id, &asked)
             .await
@@ -132,13 +139,27 @@ pub async fn handle(cx: &Context, request: OffsetFetchRequest) -> OffsetFetchRes
     }
 }
 
+/// What waits for the groups of a request in this process; `None` when it does not ask for stable
+/// offsets.
+fn pending_here<'a>(
+    cx: &Context,
+    groups: impl IntoIterator<Item = &'a GroupId>,
+    require_stable: bool,
+) -> Option<PendingHere> {
+    require_stable.then(|| {
+        let groups = groups.into_iter().map(|group| group.0.as_str()).collect();
+        let transactions = &cx.node.transactions;
+        transactions.pending_here(&offsets_tenant(cx), &groups)
+    })
+}
+
 async fn of_group(
     cx: &Context,
     group: OffsetFetchRequestGroup,
-    require_stable: bool,
+    here: Option<&PendingHere>,
 ) -> OffsetFetchResponseGroup {
     let group_id = group.group_id.clone();
-    let topics = match Unstable::of(cx, &group_id, require_stable).await {
+    let topics = match Unstable::of(cx, &group_id, here).await {
         Ok(unstable) => group_topics(cx, group, &unstable).await,
         Err(code) => Err(code),
     };

@@ -39,6 +39,7 @@ pub use failure::Failure;
 pub use list::{Described, Listed};
 pub use marker::UnreadableMarker;
 pub use ownership::{Alone, InCluster, Ownership, Standing};
+pub use pending::PendingHere;
 pub use produce::Staging;
 pub use stage::{STAGE_QUEUE, StagedBatch};
 

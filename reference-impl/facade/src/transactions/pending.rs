@@ -5,7 +5,7 @@
 //! that other nodes end, and the group moves: a row of the group says that an id has offsets waiting,
 //! until the marker of the id says that their transaction is over.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -176,28 +176,17 @@ impl PendingRow {
     }
 }
 
-impl Transactions {
-    /// The partitions of `group` whose offset an open transaction may move: alone, one of this
-    /// process.
-    ///
-    /// # Errors
-    ///
-    /// In a cluster, when that can't be read.
-    pub async fn pending_offsets(
-        &self,
-        tenant: &Tenant,
-        group: &str,
-    ) -> Result<BTreeSet<Partition>, Failure> {
-        if self.inner.ownership.is_shared() {
-            return self.inner.pending_anywhere(tenant, group).await;
-        }
-        Ok(self.pending_here(tenant, group))
-    }
+/// By group, the partitions whose offset an open transaction of this process may move.
+#[derive(Debug, Default)]
+pub struct PendingHere(BTreeMap<Arc<str>, BTreeSet<Partition>>);
 
-    fn pending_here(&self, tenant: &Tenant, group: &str) -> BTreeSet<Partition> {
+impl Transactions {
+    /// What waits for `groups` in this process: all its open transactions are looked through once for
+    /// all of them. Nothing in a cluster, where rows tell.
+    pub fn pending_here(&self, tenant: &Tenant, groups: &BTreeSet<&str>) -> PendingHere {
         let inner = &self.inner;
-        let mut pending = BTreeSet::new();
-        if inner.open.load(Ordering::Relaxed) == 0 {
+        let mut pending = PendingHere::default();
+        if inner.ownership.is_shared() || inner.open.load(Ordering::Relaxed) == 0 {
             return pending;
         }
         let from = Key {
@@ -215,9 +204,31 @@ impl Transactions {
             let Some(content) = state.core.content() else {
                 continue;
             };
-            let of_group = content.offsets().filter(|((of, _, _), _)| **of == *group);
-            pending.extend(of_group.map(|((_, topic, index), _)| (Arc::clone(topic), *index)));
+            for ((group, topic, index), _) in content.offsets() {
+                if groups.contains(&**group) {
+                    let of_group = pending.0.entry(Arc::clone(group)).or_default();
+                    of_group.insert((Arc::clone(topic), *index));
+                }
+            }
         }
         pending
+    }
+
+    /// The partitions of `group` whose offset an open transaction may move: alone, one of those that
+    /// `here` has found.
+    ///
+    /// # Errors
+    ///
+    /// In a cluster, when that can't be read.
+    pub async fn pending_offsets(
+        &self,
+        tenant: &Tenant,
+        group: &str,
+        here: &PendingHere,
+    ) -> Result<BTreeSet<Partition>, Failure> {
+        if self.inner.ownership.is_shared() {
+            return self.inner.pending_anywhere(tenant, group).await;
+        }
+        Ok(here.0.get(group).cloned().unwrap_or_default())
     }
 }
