@@ -6,12 +6,13 @@ mod differences;
 mod proofs;
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kafka_wire::ApiKey;
 use reports::{Check, Evidence, Outcome, Window, api_table, jsonl};
 
 use crate::cx::api_name;
+use crate::files::{FileError, read, read_checks, write};
 
 pub use coverage::CoverageError;
 pub use differences::DifferencesError;
@@ -28,22 +29,9 @@ const END: &str = "<!-- api-table:end -->";
 /// Why pages are not generated, or not up to date.
 #[derive(Debug, thiserror::Error)]
 pub enum DocsError {
-    /// A file cannot be read or written.
-    #[error("{path}: {source}", path = path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A file holds no checks.
-    #[error("{path}: {source}", path = path.display())]
-    Checks {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: jsonl::ReadError,
-    },
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The README has no place for the table.
     #[error("{README} has no {BEGIN} before {END}")]
     NoMarks,
@@ -108,14 +96,7 @@ pub fn publish(root: &Path, from: &Path) -> Result<(), DocsError> {
         check.duration_ms = 0;
     }
     checks.sort_by(|a, b| a.id.cmp(&b.id));
-    write(&root.join(PUBLISHED), &jsonl::render(&checks))
-}
-
-fn read_checks(path: &Path) -> Result<Vec<Check>, DocsError> {
-    jsonl::parse(&read(path)?).map_err(|source| DocsError::Checks {
-        path: path.to_path_buf(),
-        source,
-    })
+    Ok(write(&root.join(PUBLISHED), &jsonl::render(&checks))?)
 }
 
 /// What the facade advertises, by its own constants.
@@ -173,24 +154,6 @@ fn page(table: &str, checks: &[Check]) -> String {
         }
     }
     text
-}
-
-fn read(path: &Path) -> Result<String, DocsError> {
-    std::fs::read_to_string(path).map_err(|source| DocsError::File {
-        path: path.to_path_buf(),
-        source,
-    })
-}
-
-fn write(path: &Path, text: &str) -> Result<(), DocsError> {
-    let failed = |source| DocsError::File {
-        path: path.to_path_buf(),
-        source,
-    };
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(failed)?;
-    }
-    std::fs::write(path, text).map_err(failed)
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 //! as unexpected as one that comes without being promised, so the file cannot rot.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use reports::Outcome;
 use serde::Deserialize;
 
+use crate::files::{FileError, parse_toml, read};
 use crate::spec::{Failure, Stop, Verdict};
 
 /// The files that are part of this program.
@@ -74,27 +75,14 @@ pub enum Foreseen {
 /// Why an expectations file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// It cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// It is not an expectations file.
-    #[error("{path}: {source}")]
-    Parse {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        source: Box<toml::de::Error>,
-    },
+    /// It cannot be read, or is not an expectations file.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// An entry says too little.
-    #[error("{path}: the entry for {checks} foresees a refusal but names no code")]
+    #[error("{path}: the entry for {checks} foresees a refusal but names no code", path = path.display())]
     NoCode {
         /// The file.
-        path: String,
+        path: PathBuf,
         /// The entry's pattern.
         checks: String,
     },
@@ -121,27 +109,20 @@ impl Expectations {
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let name = path.display().to_string();
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-            return Self::parse(&name, text);
+            return Self::parse(path, text);
         }
-        let text = std::fs::read_to_string(path).map_err(|source| LoadError::Read {
-            path: name.clone(),
-            source,
-        })?;
-        Self::parse(&name, &text)
+        Self::parse(path, &read(path)?)
     }
 
-    fn parse(path: &str, text: &str) -> Result<Self, LoadError> {
-        let parsed: Self = toml::from_str(text).map_err(|source| LoadError::Parse {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })?;
+    fn parse(path: &Path, text: &str) -> Result<Self, LoadError> {
+        let parsed: Self = parse_toml(path, text)?;
         match parsed
             .entries
             .iter()
             .find(|entry| entry.outcome == Foreseen::Refused && entry.codes.is_empty())
         {
             Some(entry) => Err(LoadError::NoCode {
-                path: path.to_owned(),
+                path: path.to_path_buf(),
                 checks: entry.checks.clone(),
             }),
             None => Ok(parsed),
@@ -354,7 +335,7 @@ mod tests {
     #[test]
     fn a_refusal_without_a_code_is_no_entry() {
         let text = "[[expect]]\nchecks='x'\noutcome='refused'\nreason='y'\n";
-        let error = Expectations::parse("t", text).unwrap_err();
+        let error = Expectations::parse("t".as_ref(), text).unwrap_err();
         assert!(error.to_string().contains("names no code"), "{error}");
     }
 }

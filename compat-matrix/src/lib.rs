@@ -16,6 +16,7 @@ pub mod docs;
 pub mod drivers;
 pub mod expectations;
 mod ids;
+pub mod files;
 pub mod probes;
 pub mod progress;
 pub mod publish;

@@ -5,7 +5,6 @@
 //! target's runs are one report here.
 
 use std::collections::BTreeMap;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use reports::badge;
@@ -13,36 +12,17 @@ use reports::changes::{Changes, Measured};
 use reports::{Check, Counts, Evidence, Outcome, Run, jsonl};
 use serde::Deserialize;
 
+use crate::files::{FileError, read_checks, read_json, write};
+
 /// The target whose published checks the pages of `docs` are made from.
 const MAIN: &str = "facade";
 
 /// Why nothing is published.
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// A file cannot be read or written.
-    #[error("{path}: {source}", path = path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A file holds no checks.
-    #[error("{path}: {source}", path = path.display())]
-    Checks {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: jsonl::ReadError,
-    },
-    /// A file is not what its name says.
-    #[error("{path}: {source}", path = path.display())]
-    Json {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A report cannot be written.
     #[error(transparent)]
     Report(#[from] reports::WriteError),
@@ -86,18 +66,9 @@ pub fn publish(order: &Order) -> Result<Changes, PublishError> {
     }
     let numbers = order.to.join("measured.json");
     let numbers_before = since.join("measured.json");
-    let measured_before: Vec<Measured> = match std::fs::read_to_string(&numbers_before) {
-        Ok(text) => serde_json::from_str(&text).map_err(|source| PublishError::Json {
-            path: numbers_before.clone(),
-            source,
-        })?,
-        Err(source) if source.kind() == ErrorKind::NotFound => Vec::new(),
-        Err(source) => {
-            return Err(PublishError::File {
-                path: numbers_before,
-                source,
-            });
-        }
+    let measured_before: Vec<Measured> = match read_json(&numbers_before) {
+        Err(error) if error.is_missing() => Vec::new(),
+        read => read?,
     };
     let changes = Changes::between(&before, &now, &measured_before, &measured);
     for (target, (run, checks)) in &targets {
@@ -127,11 +98,7 @@ fn gather(folders: &[PathBuf]) -> Result<BTreeMap<String, (Run, Vec<Check>)>, Pu
         let target = name.split('+').next().unwrap_or_default().to_owned();
         let checks = read_checks(&folder.join("checks.jsonl"))?;
         let head = folder.join("run.json");
-        let run: Run =
-            serde_json::from_str(&read(&head)?).map_err(|source| PublishError::Json {
-                path: head.clone(),
-                source,
-            })?;
+        let run: Run = read_json(&head)?;
         let (whole, all) = targets.entry(target).or_insert_with(|| {
             let mut first = run.clone();
             first.duration_ms = 0;
@@ -209,11 +176,7 @@ struct Series {
 }
 
 fn measurements(path: &Path) -> Result<Vec<Measured>, PublishError> {
-    let results: Results =
-        serde_json::from_str(&read(path)?).map_err(|source| PublishError::Json {
-            path: path.to_path_buf(),
-            source,
-        })?;
+    let results: Results = read_json(path)?;
     if results.quick {
         return Ok(Vec::new());
     }
@@ -228,27 +191,6 @@ fn measurements(path: &Path) -> Result<Vec<Measured>, PublishError> {
             })
         })
         .collect())
-}
-
-fn read_checks(path: &Path) -> Result<Vec<Check>, PublishError> {
-    jsonl::parse(&read(path)?).map_err(|source| PublishError::Checks {
-        path: path.to_path_buf(),
-        source,
-    })
-}
-
-fn read(path: &Path) -> Result<String, PublishError> {
-    std::fs::read_to_string(path).map_err(|source| PublishError::File {
-        path: path.to_path_buf(),
-        source,
-    })
-}
-
-fn write(path: &Path, text: &str) -> Result<(), PublishError> {
-    std::fs::write(path, text).map_err(|source| PublishError::File {
-        path: path.to_path_buf(),
-        source,
-    })
 }
 
 #[cfg(test)]

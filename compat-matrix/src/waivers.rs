@@ -2,7 +2,7 @@
 //!
 //! An expectations file says how a server is meant to be; a waiver says that it is not, yet.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use reports::{Check, Outcome};
@@ -10,6 +10,7 @@ use serde::Deserialize;
 use toml::value::Date;
 
 use crate::expectations::matches;
+use crate::files::{FileError, parse_toml, read};
 
 /// A file of waivers.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -34,27 +35,14 @@ struct Entry {
 /// Why a file of waivers is none.
 #[derive(Debug, thiserror::Error)]
 pub enum WaiversError {
-    /// It cannot be read.
-    #[error("cannot read {path}: {source}")]
-    Read {
-        /// The file.
-        path: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// It is not TOML of this shape.
-    #[error("{path}: {source}")]
-    Parse {
-        /// The file.
-        path: String,
-        /// What is wrong with it.
-        source: Box<toml::de::Error>,
-    },
+    /// It cannot be read, or is not TOML of this shape.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A waiver without a reason, or whose end is not a day.
-    #[error("{path}: the waiver for {checks} needs a reason, and a day as its end")]
+    #[error("{path}: the waiver for {checks} needs a reason, and a day as its end", path = path.display())]
     Incomplete {
         /// The file.
-        path: String,
+        path: PathBuf,
         /// The waiver's pattern.
         checks: String,
     },
@@ -67,24 +55,16 @@ impl Waivers {
     ///
     /// [`WaiversError`].
     pub fn load(file: &Path) -> Result<Self, WaiversError> {
-        let path = file.display().to_string();
-        let text = std::fs::read_to_string(file).map_err(|source| WaiversError::Read {
-            path: path.clone(),
-            source,
-        })?;
-        Self::parse(&path, &text)
+        Self::parse(file, &read(file)?)
     }
 
-    fn parse(path: &str, text: &str) -> Result<Self, WaiversError> {
-        let waivers: Self = toml::from_str(text).map_err(|source| WaiversError::Parse {
-            path: path.to_owned(),
-            source: Box::new(source),
-        })?;
+    fn parse(path: &Path, text: &str) -> Result<Self, WaiversError> {
+        let waivers: Self = parse_toml(path, text)?;
         let incomplete =
             |entry: &&Entry| entry.reason.trim().is_empty() || entry.until.date.is_none();
         match waivers.entries.iter().find(incomplete) {
             Some(entry) => Err(WaiversError::Incomplete {
-                path: path.to_owned(),
+                path: path.to_path_buf(),
                 checks: entry.checks.clone(),
             }),
             None => Ok(waivers),
@@ -192,7 +172,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_waived_to_the_end_of_its_last_day() {
-        let waivers = Waivers::parse("w", FILE).unwrap();
+        let waivers = Waivers::parse("w".as_ref(), FILE).unwrap();
         let mut checks = [failed("a/1"), failed("b/1")];
         waivers.apply(&mut checks, civil(20_788));
         assert!(checks[0].expected && !checks[1].expected);
@@ -220,7 +200,7 @@ mod tests {
             reason: None,
             ..failed("a/1")
         }];
-        Waivers::parse("w", FILE)
+        Waivers::parse("w".as_ref(), FILE)
             .unwrap()
             .apply(&mut passes, civil(0));
         assert_eq!(passes[0].reason, None);
@@ -228,7 +208,7 @@ mod tests {
             FILE.replace("ticket 7", " "),
             FILE.replace("2026-12-01", "07:00:00"),
         ] {
-            let error = Waivers::parse("w", &bad).unwrap_err();
+            let error = Waivers::parse("w".as_ref(), &bad).unwrap_err();
             assert!(error.to_string().contains("the waiver for a/*"), "{error}");
         }
     }

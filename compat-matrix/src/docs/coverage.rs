@@ -8,8 +8,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
+use super::DocsError;
 use super::proofs::Proofs;
-use super::{DocsError, read};
+use crate::files::read;
 
 /// What the page is made from.
 pub(super) const STATEMENTS: &str = "docs/facade/statements.toml";

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use reports::{Check, Outcome};
 
-use super::{DocsError, read};
+use super::DocsError;
+use crate::files::{FileError, read};
 
 /// Where scenarios of the simulation are written.
 const SCENARIOS: &str = "sim/src/scenario";
@@ -79,10 +80,7 @@ impl Proofs {
             None
         };
         let package = own.as_deref().unwrap_or(package);
-        let failed = |source| DocsError::File {
-            path: folder.to_path_buf(),
-            source,
-        };
+        let failed = |source| FileError::io(folder, source);
         for entry in std::fs::read_dir(folder).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();

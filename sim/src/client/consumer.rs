@@ -6,6 +6,7 @@
 
 pub mod assignor;
 pub(in crate::client) mod coordinator;
+mod fetch_calls;
 pub mod fetch_session;
 mod fetch_task;
 mod group_task;
