@@ -2,6 +2,7 @@
 //!
 //! [`main`] is the process; [`start`] is one facade, of which a process may run several.
 
+mod check;
 mod command_line;
 
 use std::error::Error;
@@ -15,6 +16,7 @@ use coordinator::cluster::DuplicateNode;
 use futures::future::BoxFuture;
 use host::service::InProcess;
 use host::shutdown::{Trigger, shutdown};
+use host::text::cut;
 use host::tls::{Roots, TlsConnect};
 use host::{Connect, Host, Listener, Remote};
 use tokio::signal::unix::{SignalKind, signal};
@@ -223,10 +225,10 @@ async fn bind(
 /// Queen of `QUEEN_URL=embedded:`, when the binary has one.
 ///
 /// Exit codes: 0 after a clean stop, 1 when it could not start or serve, 2 for a wrong command
-/// line.
+/// line; those of `check` are in its module.
 pub fn main(embedded: Option<EmbedFn>) -> ExitCode {
-    match command_line::parse(std::env::args_os().skip(1)) {
-        Ok(Command::Run) => {}
+    let command = match command_line::parse(std::env::args_os().skip(1)) {
+        Ok(command @ (Command::Run | Command::Check)) => command,
         Ok(Command::Print(text)) => {
             print!("{text}");
             return ExitCode::SUCCESS;
@@ -235,7 +237,7 @@ pub fn main(embedded: Option<EmbedFn>) -> ExitCode {
             eprintln!("queen-kafka: {error}\n\n{}", command_line::USAGE);
             return ExitCode::from(2);
         }
-    }
+    };
     let variables: Variables = std::env::vars_os().collect();
     let config = match Config::from_variables(&variables) {
         Ok(config) => config,
@@ -244,13 +246,19 @@ pub fn main(embedded: Option<EmbedFn>) -> ExitCode {
             for problem in &errors.0 {
                 eprintln!("  {} {}", problem.variable, problem.message);
             }
-            return ExitCode::FAILURE;
+            return match command {
+                Command::Check => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            };
         }
     };
+    if command == Command::Check {
+        return checked(&config, &variables, embedded.is_some());
+    }
     logging::install(&config.log);
-    let names = variables.keys().filter_map(|name| name.to_str());
-    for name in variables::unknown(names) {
-        tracing::warn!(variable = name, "not a variable of queen-kafka, ignored");
+    for name in unknown(&variables) {
+        let name = cut(name, 128);
+        tracing::warn!(variable = %name, "not a variable of queen-kafka, ignored");
     }
     let run = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -266,6 +274,75 @@ pub fn main(embedded: Option<EmbedFn>) -> ExitCode {
     }
 }
 
+/// The names that begin like the facade's and are nobody's.
+fn unknown(variables: &Variables) -> Vec<&str> {
+    variables::unknown(variables.keys().filter_map(|name| name.to_str()))
+}
+
+/// `queen-kafka check`, the variables parsed.
+fn checked(config: &Config, variables: &Variables, can_embed: bool) -> ExitCode {
+    let looked = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map(|runtime| {
+            runtime.block_on(async {
+                let host = host::os::host();
+                let upstream = match &config.queen_url {
+                    QueenUrl::Embedded { .. } => None,
+                    QueenUrl::Http {
+                        tls,
+                        host: name,
+                        port,
+                        ..
+                    } => Some(remote(&host, *tls, name, *port)),
+                };
+                check::look(config, &host, upstream, can_embed).await
+            })
+        });
+    let findings = match looked {
+        Ok(findings) => findings,
+        Err(error) => {
+            eprintln!("queen-kafka: {}", StartError::from(error));
+            return ExitCode::FAILURE;
+        }
+    };
+    for name in unknown(variables) {
+        println!(
+            "note   {} is not a variable of queen-kafka, ignored.",
+            cut(name, 128)
+        );
+    }
+    for finding in &findings {
+        println!("{finding}");
+    }
+    let wrong = findings
+        .iter()
+        .filter(|finding| finding.verdict == check::Verdict::Wrong);
+    match wrong.count() {
+        0 => {
+            println!("\nNothing is wrong.");
+            ExitCode::SUCCESS
+        }
+        wrong => {
+            println!("\nWrong: {wrong}.");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The way to a Queen outside of this process.
+fn remote(host: &Host, tls: bool, name: &str, port: u16) -> Result<Arc<dyn Connect>, StartError> {
+    let remote: Arc<dyn Connect> = Arc::new(Remote {
+        net: Arc::clone(&host.net),
+        host: name.to_owned(),
+        port,
+    });
+    match tls {
+        false => Ok(remote),
+        true => over_tls(remote, name, host),
+    }
+}
+
 async fn run_until_signal(config: Config, embedded: Option<EmbedFn>) -> Result<(), StartError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
@@ -273,29 +350,18 @@ async fn run_until_signal(config: Config, embedded: Option<EmbedFn>) -> Result<(
     announce(&config);
     let host = host::os::host();
     let (upstream, stop_queen) = match &config.queen_url {
-        QueenUrl::Http {
-            tls,
-            host: name,
-            port,
-            ..
-        } => {
-            let remote: Arc<dyn Connect> = Arc::new(Remote {
-                net: Arc::clone(&host.net),
-                host: name.clone(),
-                port: *port,
-            });
-            let upstream = match tls {
-                false => remote,
-                true => over_tls(remote, name, &host)?,
-            };
-            (upstream, None)
-        }
         QueenUrl::Embedded { dir } => {
             let embed = embedded.ok_or(StartError::NoEmbedded)?;
             let queen = embed(host.clone(), dir.clone()).await;
             let queen = queen.map_err(StartError::Embedded)?;
             (queen.connector, Some(queen.stop))
         }
+        QueenUrl::Http {
+            tls,
+            host: name,
+            port,
+            ..
+        } => (remote(&host, *tls, name, *port)?, None),
     };
     let mut facade = start(config, host, upstream).await?;
     tracing::info!(listen = %facade.local_addr(), "queen-kafka serves");

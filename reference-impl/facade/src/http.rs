@@ -5,6 +5,7 @@
 //! `unavailable` (Queen cannot be reached) or `draining`. The first two are 200, the others 503.
 
 mod console;
+mod crowd;
 mod readiness;
 
 use std::convert::Infallible;
@@ -19,17 +20,20 @@ use host::{BoxStream, Listener};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 
 use crate::config::QueenUrl;
 use crate::context::Node;
+use crowd::Crowd;
 use readiness::Readiness;
 
-/// Connections at once; an operator's tools need few.
-const MAX_CONNECTIONS: usize = 64;
+/// Connections at once. Those that wait are fewer, so that one more finds a place.
+const MAX_CONNECTIONS: usize = 256;
+/// Connections that are waited for at once; an operator's tools need few.
+const MAX_WAITING: usize = 64;
 /// How long the head of a request may take, the wait between two requests included.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long one connection lives: whoever scrapes or probes connects again, and whoever does not read
@@ -44,6 +48,7 @@ type Body = BoxBody<Bytes, hyper::Error>;
 struct Site {
     node: Arc<Node>,
     readiness: Readiness,
+    crowd: Arc<Crowd>,
 }
 
 /// Serves the listener until the node drains, and `draining` on open connections until it closes.
@@ -62,6 +67,7 @@ pub async fn serve(node: Arc<Node>, listener: Box<dyn Listener>) {
     let (clock, shutdown) = (Arc::clone(&node.host.clock), node.shutdown.clone());
     let site = Arc::new(Site {
         readiness: Readiness::default(),
+        crowd: Crowd::new(MAX_WAITING),
         node,
     });
     accept(listener, admission, clock, shutdown, move |stream, slot| {
@@ -76,7 +82,16 @@ pub async fn serve(node: Arc<Node>, listener: Box<dyn Listener>) {
 
 async fn connection(site: Arc<Site>, stream: BoxStream) {
     let shutdown = site.node.shutdown.clone();
-    let service = service_fn(|request| answer(Arc::clone(&site), request));
+    let visitor = site.crowd.enter(stream.peer_addr().ip());
+    let service = service_fn(|request| {
+        let (site, visitor) = (&site, &visitor);
+        async move {
+            visitor.asked();
+            let answered = answer(site, request).await;
+            visitor.waits();
+            answered
+        }
+    });
     let mut http = hyper::server::conn::http1::Builder::new();
     http.auto_date_header(false)
         .timer(TokioTimer::new())
@@ -86,6 +101,7 @@ async fn connection(site: Arc<Site>, stream: BoxStream) {
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => ended,
+        () = visitor.ended() => return,
         () = tokio::time::sleep(LIFETIME) => return,
         () = shutdown.draining() => {
             connection.as_mut().graceful_shutdown();
@@ -97,7 +113,10 @@ async fn connection(site: Arc<Site>, stream: BoxStream) {
     }
 }
 
-async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+async fn answer(site: &Site, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+    if request.headers().get_all(HOST).iter().count() > 1 {
+        return Ok(text(StatusCode::BAD_REQUEST, "more than one Host header\n"));
+    }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
         let allow = HeaderValue::from_static("GET, HEAD");

@@ -60,13 +60,13 @@ pub struct Feature {
 }
 
 /// What is finalized: only what holds in every rule.
-pub const FEATURES: &[Feature] = &[
-    // Consumer groups of KIP-848.
-    Feature {
-        name: "group.version",
-        level: 1,
-    },
-];
+pub const FEATURES: &[Feature] = &[GROUP_VERSION];
+
+/// Consumer groups of KIP-848.
+pub const GROUP_VERSION: Feature = Feature {
+    name: "group.version",
+    level: 1,
+};
 
 /// Versions that ApiVersions names although their requests are refused: librdkafka turns
 /// compression off when Produce does not start at 0 (KAFKA-18659).

@@ -3,6 +3,7 @@
 //! A variable that Queen's own facade has keeps its name and default, so this one can replace it.
 
 mod address;
+mod features;
 mod parse;
 mod reference;
 mod url;
@@ -17,7 +18,8 @@ use coordinator::fetch_session::Limits as FetchSessionLimits;
 use host::Secret;
 use host::tls::Identity;
 
-pub use address::{AddressError, HostPort};
+pub use address::{AddressError, HostPort, is_tellable};
+pub use features::{FeatureCaps, FeatureError};
 pub use parse::{ConfigErrors, Problem, Variables};
 pub use reference::reference;
 pub use url::UrlError;
@@ -209,6 +211,8 @@ pub struct Config {
     pub security: SecurityConfig,
     /// Group coordinator.
     pub groups: GroupConfig,
+    /// How far finalized features go.
+    pub features: FeatureCaps,
     /// Transactions.
     pub transactions: TransactionConfig,
     /// Fetch sessions; `QUEEN_KAFKA_FETCH_SESSION_SLOTS` of them.
@@ -253,6 +257,7 @@ impl Config {
                 consumer_heartbeat_interval: Duration::from_secs(5),
                 migration_policy: MigrationPolicy::Bidirectional,
             },
+            features: FeatureCaps::default(),
             transactions: TransactionConfig {
                 stage: TransactionStage::Memory,
                 max_bytes: 8 << 20,

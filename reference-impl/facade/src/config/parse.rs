@@ -10,12 +10,13 @@ use coordinator::cluster::NodeId;
 use coordinator::consumer::MigrationPolicy;
 use coordinator::fetch_session::Limits as FetchSessionLimits;
 use host::Secret;
+use host::text::cut;
 use tracing_subscriber::EnvFilter;
 
-use super::variables::{self as var, Kind, Status, Variable};
+use super::variables::{self as var, Kind, Variable};
 use super::{
-    ClusterConfig, Config, GroupConfig, HostPort, ListenerConfig, LogConfig, Mechanism,
-    PartitionCount, QueenUrl, SecurityConfig, TlsConfig, TlsFiles, TransactionConfig,
+    ClusterConfig, Config, FeatureCaps, GroupConfig, HostPort, ListenerConfig, LogConfig,
+    Mechanism, PartitionCount, QueenUrl, SecurityConfig, TlsConfig, TlsFiles, TransactionConfig,
     TransactionStage,
 };
 
@@ -57,7 +58,7 @@ impl Config {
             problems: Vec::new(),
         };
         let config = reader.config();
-        reader.not_built();
+        reader.pairs();
         if reader.problems.is_empty() {
             Ok(config)
         } else {
@@ -66,8 +67,17 @@ impl Config {
     }
 }
 
-/// What may be shown of a value that does not parse: a user name or a password before an `@`, and
-/// what follows a `?`, are left out.
+/// Characters of a value that does not parse that are shown.
+const SHOWN_CHARS: usize = 128;
+/// The longest log filter: each of its directives costs every line of the log.
+const MAX_FILTER_BYTES: usize = 1024;
+
+/// A value that does not parse, in quotes, as far as it may be shown: a user name or a password
+/// before an `@`, and what follows a `?`, are left out, and what is long is cut.
+fn quoted(text: &str) -> String {
+    format!("{:?}", cut(&quotable(text), SHOWN_CHARS))
+}
+
 fn quotable(text: &str) -> String {
     let from = text.find("://").map_or(0, |at| at + 3);
     let shown = match text.rfind('@') {
@@ -78,6 +88,17 @@ fn quotable(text: &str) -> String {
         Some(at) => format!("{}?[hidden]", &shown[..at]),
         None => shown,
     }
+}
+
+/// Why a text is no log filter, a sentence without its subject.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+enum FilterError {
+    #[error(
+        "is no log filter; write a level such as info, or target=level pairs with commas between"
+    )]
+    Syntax,
+    #[error("is longer than {MAX_FILTER_BYTES} bytes")]
+    Long,
 }
 
 struct Reader<'a> {
@@ -109,6 +130,7 @@ impl Reader<'_> {
             listener: self.listener(),
             security: self.security(),
             groups,
+            features: self.features(),
             transactions: self.transactions(),
             fetch_sessions: FetchSessionLimits {
                 slots: self.size(&var::FETCH_SESSION_SLOTS),
@@ -186,7 +208,10 @@ impl Reader<'_> {
                     true => (&var::TLS_KEY, &files.key),
                     false => (&var::TLS_CERT, &files.cert),
                 };
-                self.problem(variable, &format!("is {:?}: {error}", path.display()));
+                self.problem(
+                    variable,
+                    &format!("is {}: {error}", quoted(&path.to_string_lossy())),
+                );
                 None
             }
         }
@@ -237,6 +262,19 @@ impl Reader<'_> {
         }
     }
 
+    fn features(&mut self) -> FeatureCaps {
+        let variable = &var::FEATURES;
+        let text = self.text(variable);
+        match text.as_deref().map(FeatureCaps::parse) {
+            None => FeatureCaps::default(),
+            Some(Ok(caps)) => caps,
+            Some(Err(error)) => {
+                self.problem(variable, &error.to_string());
+                FeatureCaps::default()
+            }
+        }
+    }
+
     fn transactions(&mut self) -> TransactionConfig {
         let stage = self.text(&var::TXN_STAGE);
         if let Some(text) = &stage {
@@ -270,8 +308,14 @@ impl Reader<'_> {
     }
 
     fn filter(&mut self, variable: &'static Variable) -> Option<String> {
-        let checked = |text: &str| EnvFilter::try_new(text).map(|_| text.to_owned());
-        self.parsed(variable, checked)
+        self.parsed(variable, |text| {
+            if text.len() > MAX_FILTER_BYTES {
+                return Err(FilterError::Long);
+            }
+            EnvFilter::try_new(text)
+                .map(|_| text.to_owned())
+                .map_err(|_| FilterError::Syntax)
+        })
     }
 
     fn token(&mut self) -> Option<Secret<String>> {
@@ -296,25 +340,6 @@ impl Reader<'_> {
             );
         }
         self.parsed(variable, HostPort::parse_advertised)
-    }
-
-    /// Validates what is not built, and refuses what asks for it.
-    fn not_built(&mut self) {
-        self.pairs();
-        for variable in var::ALL {
-            let Status::NotBuilt(feature) = variable.status else {
-                continue;
-            };
-            let Some(text) = self.text(variable) else {
-                continue;
-            };
-            self.check(variable, &text);
-            let asks = !matches!(variable.kind, Kind::Switch) || text == "true";
-            if asks && !self.has_problem(variable) {
-                let message = format!("asks for {feature}, which is not built in this version");
-                self.problem(variable, &format!("{message}; unset it"));
-            }
-        }
     }
 
     /// The rules between the variables of a cluster.
@@ -354,7 +379,7 @@ impl Reader<'_> {
             Kind::Word(words) => {
                 if !words.iter().any(|word| word.eq_ignore_ascii_case(text)) {
                     let known = words.join(" or ");
-                    self.problem(variable, &format!("is {text:?}; it takes {known}"));
+                    self.problem(variable, &format!("is {}; it takes {known}", quoted(text)));
                 }
             }
             Kind::ClusterName => {
@@ -364,21 +389,13 @@ impl Reader<'_> {
                     self.problem(variable, message);
                 }
             }
-            Kind::Features => {
-                let pair = |pair: &str| {
-                    let level = pair.split_once('=').map(|(_, level)| level.trim());
-                    level.is_some_and(|level| level.parse::<i16>().is_ok_and(|level| level >= 0))
-                };
-                if !text.split(',').all(pair) {
-                    self.problem(variable, "takes name=level pairs with commas between them");
-                }
-            }
             // These hold any text, or are parsed by their own rules.
             Kind::Url
             | Kind::Token
             | Kind::Bind
             | Kind::Advertised
             | Kind::Path
+            | Kind::Features
             | Kind::Filter
             | Kind::OnlyTrue => {}
         }
@@ -405,7 +422,7 @@ impl Reader<'_> {
         match parse(text) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.problem(variable, &format!("is {:?}: it {error}", quotable(text)));
+                self.problem(variable, &format!("is {}: it {error}", quoted(text)));
                 None
             }
         }
@@ -423,7 +440,8 @@ impl Reader<'_> {
         match text.parse::<u64>() {
             Ok(value) if (min..=max).contains(&value) && !text.starts_with('+') => value,
             _ => {
-                let message = format!("is {text:?}; it takes a whole number from {min} to {max}");
+                let text = quoted(&text);
+                let message = format!("is {text}; it takes a whole number from {min} to {max}");
                 self.problem(variable, &message);
                 fallback
             }
@@ -444,7 +462,10 @@ impl Reader<'_> {
             Some("true") => true,
             Some("false") | None => false,
             Some(other) => {
-                self.problem(variable, &format!("is {other:?}; it takes true or false"));
+                self.problem(
+                    variable,
+                    &format!("is {}; it takes true or false", quoted(other)),
+                );
                 variable.default == Some("true")
             }
         }

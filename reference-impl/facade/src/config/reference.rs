@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::variables::{ALL, BROKERS, Group, Kind, Status, Variable};
+use super::variables::{ALL, BROKERS, Group, Kind, Variable};
 
 /// `docs/facade/variables.md`.
 pub fn reference() -> String {
@@ -12,8 +12,7 @@ pub fn reference() -> String {
          with; a test fails when this page is stale.\n\n\
          Every variable is checked before the listener binds, and everything that is wrong is \
          said at once. A value that does not parse never falls back to the default. A variable \
-         that is blank counts as unset. A variable whose feature is not built in this version is \
-         checked all the same, and a value that asks for the feature refuses to start.\n",
+         that is blank counts as unset.\n",
     );
     for group in Group::ALL {
         // Writing to a string does not fail.
@@ -38,14 +37,8 @@ fn row(variable: &Variable) -> String {
         Some(text) => format!("`{text}`"),
         None => "none".to_owned(),
     };
-    let missing = match variable.status {
-        Status::Served => String::new(),
-        Status::NotBuilt(feature) => {
-            format!(" *Not built in this version ({feature}): setting it refuses to start.*")
-        }
-    };
     let (name, takes, doc) = (variable.name, takes(variable.kind), variable.doc);
-    format!("| `{name}` | {default} | {takes} | {doc}{missing} |\n")
+    format!("| `{name}` | {default} | {takes} | {doc} |\n")
 }
 
 fn takes(kind: Kind) -> String {

@@ -6,7 +6,7 @@
 //!   is `INVALID_REQUEST` and no list, as in Kafka.
 //! - A version outside the window never gets here: the connection answers it in the words of
 //!   version 0.
-//! - Features are finalized at the level they are served at. A feature whose lowest level is 0 is named
+//! - Features are finalized at the level they are served at, or that `QUEEN_KAFKA_FEATURES` caps them to. A feature whose lowest level is 0 is named
 //!   as supported from version 4 on only, since older clients refuse a 0 (KAFKA-17011).
 //!
 //! v1 adds the throttle time. v2 throttles after the answer. v3 is flexible, brings the client's
@@ -19,6 +19,7 @@ use kafka_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use kafka_protocol::protocol::StrBytes;
 use kafka_wire::{ApiKey, ErrorCode};
 
+use crate::config::FeatureCaps;
 use crate::context::{ClientSoftware, Context};
 use crate::windows::{FEATURES, WINDOWS, advertised};
 
@@ -43,6 +44,7 @@ pub async fn handle(cx: &Context, request: ApiVersionsRequest) -> ApiVersionsRes
     }
     features(
         cx.version,
+        &cx.node.config.features,
         ApiVersionsResponse::default().with_api_keys(windows()),
     )
 }
@@ -54,7 +56,11 @@ const LEVEL_ZERO: i16 = 4;
 /// Features never change while this process runs.
 const FEATURES_EPOCH: i64 = 0;
 
-fn features(version: i16, response: ApiVersionsResponse) -> ApiVersionsResponse {
+fn features(
+    version: i16,
+    caps: &FeatureCaps,
+    response: ApiVersionsResponse,
+) -> ApiVersionsResponse {
     if version < FEATURES_NAMED {
         return response;
     }
@@ -65,11 +71,16 @@ fn features(version: i16, response: ApiVersionsResponse) -> ApiVersionsResponse 
             .with_min_version(0)
             .with_max_version(feature.level)
     });
-    let finalized = FEATURES.iter().map(|feature| {
+    let finalized = FEATURES
+        .iter()
+        .map(|feature| (feature, caps.level(feature)));
+    // Level 0 is Kafka's word for a feature that is off, and no finalized one.
+    let finalized = finalized.filter(|(_, level)| *level > 0);
+    let finalized = finalized.map(|(feature, level)| {
         FinalizedFeatureKey::default()
             .with_name(StrBytes::from_static_str(feature.name))
-            .with_min_version_level(feature.level)
-            .with_max_version_level(feature.level)
+            .with_min_version_level(level)
+            .with_max_version_level(level)
     });
     response
         .with_supported_features(supported.collect())
@@ -124,15 +135,19 @@ mod tests {
     }
 
     #[rstest]
-    #[case::none_before_them(2, 0, 0)]
-    #[case::no_level_0(3, 0, 1)]
-    #[case::both(4, 1, 1)]
-    fn features_fit_the_version(
+    #[case::none_before_them(2, None, 0, 0)]
+    #[case::no_level_0(3, None, 0, 1)]
+    #[case::both(4, None, 1, 1)]
+    #[case::capped(4, Some("group.version=0"), 1, 0)]
+    fn features_fit_the_version_and_the_cap(
         #[case] version: i16,
+        #[case] caps: Option<&str>,
         #[case] supported: usize,
         #[case] finalized: usize,
     ) {
-        let response = features(version, ApiVersionsResponse::default());
+        let caps = caps.map(|caps| FeatureCaps::parse(caps).unwrap());
+        let caps = caps.unwrap_or_default();
+        let response = features(version, &caps, ApiVersionsResponse::default());
         assert_eq!(response.supported_features.len(), supported);
         assert_eq!(response.finalized_features.len(), finalized);
         crate::dispatch::encode(ApiKey::API_VERSIONS, version, 1, &response).unwrap();

@@ -3,6 +3,7 @@
 //! - A live group of the consumer protocol with its members, what they own and what they should own.
 //! - Any other group is GROUP_ID_NOT_FOUND with Kafka's sentence, which makes an admin client ask
 //!   DescribeGroups: also one that has only committed offsets, whose type nobody remembers.
+//! - UNSUPPORTED_VERSION, as in Kafka, where `group.version` is capped to 0.
 //! - Authorized operations are never computed: there is no authorization model.
 //!
 //! Versions: 1 adds the type of each member (KIP-1099).
@@ -19,7 +20,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
 
-use super::consumer_group_heartbeat::by_topic;
+use super::consumer_group_heartbeat::{by_topic, is_served};
 use crate::context::Context;
 use crate::groups;
 
@@ -37,6 +38,11 @@ pub async fn handle(
 ) -> ConsumerGroupDescribeResponse {
     let mut described = Vec::with_capacity(request.group_ids.len());
     for id in request.group_ids {
+        if !is_served(cx) {
+            let message = "The consumer protocol is off (group.version is 0).".to_owned();
+            described.push(refused(id, ErrorCode::UnsupportedVersion, message));
+            continue;
+        }
         described.push(match cx.group(&id) {
             Err(error) => refused(id, error.error_code(), error.to_string()),
             Ok(name) => match cx.node.groups.describe(&name).await {

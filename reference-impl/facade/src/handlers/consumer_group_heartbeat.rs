@@ -5,6 +5,7 @@
 //! - A member of a group this process does not have is UNKNOWN_MEMBER_ID, which makes it join again;
 //!   Kafka's GROUP_ID_NOT_FOUND ends clients, and groups live in memory here.
 //! - What a member brings is bounded as in JoinGroup, and so are groups and all of them together.
+//! - UNSUPPORTED_VERSION, as in Kafka, where `group.version` is capped to 0.
 //! - Topics are those of the cached list; while it can't be read a group keeps what it has.
 //!
 //! Versions: 1 adds the pattern, and the client chooses its member id (KIP-1082).
@@ -24,6 +25,7 @@ use uuid::Uuid;
 
 use crate::context::Context;
 use crate::handlers::group_topics::tenant_topics;
+use crate::windows::GROUP_VERSION;
 
 /// The first version in which the client chooses its member id.
 const CHOSEN_MEMBER_ID: i16 = 1;
@@ -33,6 +35,10 @@ pub async fn handle(
     cx: &Context,
     request: ConsumerGroupHeartbeatRequest,
 ) -> ConsumerGroupHeartbeatResponse {
+    if !is_served(cx) {
+        let text = "The consumer protocol is off (group.version is 0).";
+        return refused(ErrorCode::UnsupportedVersion, text);
+    }
     let name = match cx.group(&request.group_id) {
         Ok(name) => name,
         // Kafka checks nothing but that there is one.
@@ -55,6 +61,11 @@ pub async fn handle(
         Ok(answer) => accepted(answer),
         Err(error) => refused(error.error_code(), &error.to_string()),
     }
+}
+
+/// Whether `group.version` lets the consumer protocol be spoken.
+pub(super) fn is_served(cx: &Context) -> bool {
+    cx.node.config.features.level(&GROUP_VERSION) > 0
 }
 
 fn read(cx: &Context, request: &ConsumerGroupHeartbeatRequest) -> HeartbeatRequest {

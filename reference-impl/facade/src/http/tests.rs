@@ -229,6 +229,37 @@ async fn a_node_without_its_place_in_the_cluster_is_degraded_and_says_so() {
     assert_eq!(status, 200);
     let report: serde_json::Value = serde_json::from_str(&body).unwrap();
     assert_eq!(report["status"], "degraded");
-    let place = serde_json::json!({"node_id": 3, "standing": "claiming", "live": []});
+    let place = serde_json::json!({
+        "node_id": 3, "standing": "claiming", "live": [],
+        "reason": "the node id is not this node's yet"
+    });
     assert_eq!(report["cluster"], place);
+}
+
+#[tokio::test(start_paused = true)]
+async fn half_requests_keep_no_health_check_out() {
+    let rig = rig(Some(HEALTHY), remote());
+    let mut half = Vec::new();
+    for _ in 0..10 {
+        for _ in 0..MAX_WAITING {
+            let mut stream = rig.connector.connect().await.unwrap();
+            let head = b"GET /livez HTTP/1.1\r\nHost: x\r\n";
+            // One that had to make room for others is closed.
+            let _ = stream.write_all(head).await;
+            half.push(stream);
+        }
+        assert_eq!(ask(&rig, "GET", "/livez").await.0, 200);
+        assert_eq!(ask(&rig, "GET", "/readyz").await.0, 200);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hosts_are_refused() {
+    let rig = rig(None, remote());
+    let mut stream = rig.connector.connect().await.unwrap();
+    let head = b"GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n";
+    stream.write_all(head).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
 }

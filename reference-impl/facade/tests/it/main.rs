@@ -7,6 +7,7 @@ mod groups;
 mod operating;
 mod process;
 mod rig;
+mod secrets;
 mod security;
 mod topics;
 mod transactions;

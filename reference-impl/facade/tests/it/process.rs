@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
 /// What a slow machine may take for anything here.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(30);
 
 fn queen_kafka() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_queen-kafka"));
@@ -30,7 +30,7 @@ async fn output(command: &mut Command) -> (Option<i32>, String, String) {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
@@ -227,4 +227,146 @@ async fn sasl_without_tls_starts_and_says_what_it_risks() {
         "{stderr}"
     );
     assert!(stderr.contains(" tls=false sasl=plain "), "{stderr}");
+}
+
+/// What a check says of an embedded Queen and these variables.
+async fn check(set: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let listen = format!("127.0.0.1:{}", free_port());
+    let mut command = queen_kafka();
+    command
+        .arg("check")
+        .env("QUEEN_URL", "embedded:")
+        .env("QUEEN_KAFKA_ADDR", &listen)
+        .env("QUEEN_KAFKA_ADVERTISED_ADDR", &listen);
+    command.envs(set.iter().copied());
+    output(&mut command).await
+}
+
+#[tokio::test]
+async fn a_check_of_what_is_right_says_where_clients_are_led() {
+    let (code, said, stderr) = check(&[("QUEEN_KAFKA_ADRR", "misspelt")]).await;
+    assert_eq!(code, Some(0), "{said}{stderr}");
+    for sentence in [
+        "leads to this process.",
+        "Clients connect to their bootstrap address once",
+        "is this machine to whoever asks",
+        "QUEEN_KAFKA_ADRR is not a variable",
+        "Nothing is wrong.",
+    ] {
+        assert!(said.contains(sentence), "{sentence} in {said}");
+    }
+    assert!(!said.contains("WRONG"), "{said}");
+}
+
+#[tokio::test]
+async fn a_check_of_what_does_not_parse_says_everything_and_ends_with_2() {
+    let set = [
+        ("QUEEN_KAFKA_SASL", "scram"),
+        ("QUEEN_KAFKA_MAX_CONNECTIONS", "1"),
+        ("LOG_LEVEL", "facade=loud"),
+        ("QUEEN_TOKEN", "hunter 2"),
+    ];
+    let (code, said, stderr) = check(&set).await;
+    assert_eq!((code, said.as_str()), (Some(2), ""));
+    for (name, _) in set {
+        assert!(
+            stderr.contains(&format!("\n  {name} ")),
+            "{name} in {stderr}"
+        );
+    }
+    assert!(!stderr.contains("hunter"), "{stderr}");
+}
+
+#[tokio::test]
+async fn a_check_finds_what_clients_would_run_into() {
+    let (stranger, closed) = (TcpListener::bind("127.0.0.1:0").unwrap(), free_port());
+    let strange = stranger.local_addr().unwrap().to_string();
+    let speaking = std::net::TcpListener::try_clone(&stranger).unwrap();
+    let speaking = tokio::net::TcpListener::from_std({
+        speaking.set_nonblocking(true).unwrap();
+        speaking
+    });
+    let speaking = speaking.unwrap();
+    let _speaking = tokio::spawn(async move {
+        while let Ok((mut stream, _)) = speaking.accept().await {
+            let _ = stream.write_all(b"220 mail.example ESMTP ready\r\n").await;
+        }
+    });
+    let directory = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let made = rcgen::generate_simple_self_signed(["other.test".to_owned()]).unwrap();
+    let cert = file("cert.pem", &made.cert.pem());
+    let key = file("key.pem", &made.signing_key.serialize_pem());
+    let away = format!("127.0.0.1:{closed}");
+    let queen = format!("http://{away}");
+    let embedded = format!("embedded:{cert}");
+    let tls = [
+        ("QUEEN_KAFKA_TLS_CERT", cert.as_str()),
+        ("QUEEN_KAFKA_TLS_KEY", key.as_str()),
+    ];
+    let cases: [(&[(&str, &str)], &str); 6] = [
+        (
+            &[("QUEEN_KAFKA_ADVERTISED_ADDR", &strange)],
+            "Something else answers at",
+        ),
+        (
+            &[("QUEEN_KAFKA_ADVERTISED_ADDR", &away)],
+            "cannot be reached from this machine",
+        ),
+        (
+            &[("QUEEN_KAFKA_ADVERTISED_ADDR", "no-such-host.invalid:9092")],
+            "does not resolve on this machine",
+        ),
+        (
+            &[("QUEEN_URL", &queen), ("QUEEN_TOKEN", "hunter2")],
+            "(QUEEN_URL) is not well: ",
+        ),
+        (&[("QUEEN_URL", &embedded)], "is no folder"),
+        (
+            &tls,
+            "The certificate of QUEEN_KAFKA_TLS_CERT is not for this name",
+        ),
+    ];
+    for (set, sentence) in cases {
+        let (code, said, stderr) = check(set).await;
+        assert_eq!(code, Some(1), "{said}{stderr}");
+        let wrong = said.lines().find(|line| line.contains(sentence));
+        assert!(
+            wrong.is_some_and(|line| line.starts_with("WRONG")),
+            "{sentence} in {said}"
+        );
+        assert!(said.ends_with("Wrong: 1.\n"), "{said}");
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_check_beside_a_facade_that_runs_talks_to_it() {
+    let (port, http) = (free_port(), free_port());
+    let set = [
+        ("QUEEN_KAFKA_ADDR", format!("127.0.0.1:{port}")),
+        ("QUEEN_KAFKA_ADVERTISED_ADDR", format!("127.0.0.1:{port}")),
+        ("QUEEN_KAFKA_HTTP_ADDR", format!("127.0.0.1:{http}")),
+    ];
+    let mut child = queen_kafka()
+        .env("QUEEN_URL", "embedded:")
+        .envs(set.clone())
+        .spawn()
+        .unwrap();
+    ready(&mut child, http).await;
+    let set: Vec<(&str, &str)> = set
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let (code, said, stderr) = check(&set).await;
+    assert_eq!(code, Some(0), "{said}{stderr}");
+    assert!(
+        said.contains("is taken: by this facade, if it runs already"),
+        "{said}"
+    );
+    assert!(said.contains("A Kafka server answers at"), "{said}");
 }

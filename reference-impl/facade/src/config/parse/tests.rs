@@ -50,7 +50,7 @@ fn companions(variable: &Variable) -> Vec<(&'static str, &'static str)> {
 
 #[test]
 fn every_default_is_what_its_own_row_takes() {
-    for variable in var::ALL.iter().filter(|v| v.status == Status::Served) {
+    for variable in var::ALL.iter() {
         if let Some(default) = variable.default {
             let companions = companions(variable);
             let mut pairs = companions.clone();
@@ -103,28 +103,26 @@ fn integers_take_their_range_and_nothing_else() {
             );
             assert!(said.contains(&expected), "{said:?}");
         }
-        if variable.status == Status::Served {
-            // The pair of session timeouts is narrowed together.
-            let pair = [("QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "1")];
-            for text in [min.to_string(), max.to_string()] {
-                let mut set = pair.to_vec();
-                set.extend(companions(variable));
-                // The node stays live for three heartbeats at least.
-                if variable == &&var::CLUSTER_HEARTBEAT_MS {
-                    set.push(("QUEEN_KAFKA_CLUSTER_TTL_MS", "120000"));
-                }
-                if variable == &&var::CLUSTER_TTL_MS {
-                    set.push(("QUEEN_KAFKA_CLUSTER_HEARTBEAT_MS", "1000"));
-                }
-                set.push((variable.name, &text));
-                if variable == &&var::TXN_MAX_STAGED_BYTES {
-                    set.push(("QUEEN_KAFKA_TXN_MAX_BYTES", "65536"));
-                }
-                if variable.name.contains("MIN_SESSION") {
-                    set.push(("QUEEN_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS", "3600000"));
-                }
-                parse(&set).expect(variable.name);
+        // The pair of session timeouts is narrowed together.
+        let pair = [("QUEEN_KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS", "1")];
+        for text in [min.to_string(), max.to_string()] {
+            let mut set = pair.to_vec();
+            set.extend(companions(variable));
+            // The node stays live for three heartbeats at least.
+            if variable == &&var::CLUSTER_HEARTBEAT_MS {
+                set.push(("QUEEN_KAFKA_CLUSTER_TTL_MS", "120000"));
             }
+            if variable == &&var::CLUSTER_TTL_MS {
+                set.push(("QUEEN_KAFKA_CLUSTER_HEARTBEAT_MS", "1000"));
+            }
+            set.push((variable.name, &text));
+            if variable == &&var::TXN_MAX_STAGED_BYTES {
+                set.push(("QUEEN_KAFKA_TXN_MAX_BYTES", "65536"));
+            }
+            if variable.name.contains("MIN_SESSION") {
+                set.push(("QUEEN_KAFKA_GROUP_MAX_SESSION_TIMEOUT_MS", "3600000"));
+            }
+            parse(&set).expect(variable.name);
         }
     }
 }
@@ -195,6 +193,16 @@ fn integers_take_their_range_and_nothing_else() {
     "prod",
     "QUEEN_KAFKA_CLUSTER is set without QUEEN_KAFKA_NODE_ID, which switches cluster mode on"
 )]
+#[case::filter(
+    "LOG_LEVEL",
+    "facade=loud",
+    "LOG_LEVEL is \"facade=loud\": it is no log filter; write a level such as info, or target=level pairs with commas between"
+)]
+#[case::port_zero(
+    "QUEEN_KAFKA_ADDR",
+    "kafka:0",
+    "QUEEN_KAFKA_ADDR is \"kafka:0\": it has the port \"0\", which is not a number from 1 to 65535"
+)]
 #[case::features(
     "QUEEN_KAFKA_FEATURES",
     "group.version",
@@ -225,37 +233,26 @@ fn a_bad_value_refuses_to_start_and_says_what_is_right(
 }
 
 #[test]
-fn what_is_not_built_refuses_to_start_once_it_is_set() {
-    let valid = |variable: &Variable| match variable.kind {
-        Kind::Integer { max, .. } => max.to_string(),
-        Kind::Switch => "true".to_owned(),
-        Kind::Word(words) => words[0].to_owned(),
-        Kind::Features => "group.version=1".to_owned(),
-        _ => "x".to_owned(),
-    };
+fn no_refusal_repeats_a_huge_value() {
+    let long = "A".repeat(120_000);
     for variable in var::ALL {
-        let Status::NotBuilt(feature) = variable.status else {
-            continue;
-        };
-        let value = valid(variable);
-        // Whatever its companions need.
-        let companions = [
-            ("QUEEN_KAFKA_NODE_ID", "1"),
-            ("QUEEN_TOKEN", "t"),
-            ("QUEEN_KAFKA_CLUSTER_TTL_MS", "120000"),
-        ];
-        let mut set: Vec<_> = companions.to_vec();
-        set.push((variable.name, &value));
-        let expected = format!(
-            "{} asks for {feature}, which is not built in this version; unset it",
-            variable.name
-        );
-        assert!(problems(&set).contains(&expected), "{expected}");
+        let set = [("QUEEN_TOKEN", "t"), ("QUEEN_KAFKA_NODE_ID", "1")];
+        let mut set = set.to_vec();
+        set.retain(|(name, _)| *name != variable.name);
+        set.push((variable.name, &long));
+        if let Err(ConfigErrors(problems)) = parse(&set) {
+            for problem in problems {
+                assert!(problem.message.len() < 1024, "{}", problem.variable);
+            }
+        } else {
+            // What takes any text is shown nowhere, or anything but `true` is false.
+            let any_text = matches!(variable.kind, Kind::Token | Kind::OnlyTrue);
+            assert!(any_text, "{} takes 120,000 characters", variable.name);
+        }
     }
-    assert_eq!(
-        parse(&[("QUEEN_KAFKA_FORWARD_SNI_HOST", "false")]),
-        parse(&[])
-    );
+    let said = problems(&[("QUEEN_KAFKA_ADVERTISED_ADDR", &format!("{long}:9092"))]).join("\n");
+    assert!(said.contains("a host of 120000 characters"), "{said}");
+    assert!(said.contains("(120005 characters)"), "{said}");
 }
 
 #[test]

@@ -421,3 +421,18 @@ async fn a_node_that_stops_sends_members_to_look_for_their_group() {
     assert_eq!(commit(&world, 9, "a", 1).await, ErrorCode::None);
     drop(guard);
 }
+
+#[tokio::test(start_paused = true)]
+async fn capped_to_nothing_the_consumer_protocol_is_not_spoken() {
+    let mut config = Config::local();
+    config.features = crate::config::FeatureCaps::parse("group.version=0").unwrap();
+    let world = World::with(config);
+    world.queen.create("t");
+    let request = joining("m", &["t"]);
+    let answer = handlers::consumer_group_heartbeat::handle(&world.cx(1), request).await;
+    let unsupported = ErrorCode::UnsupportedVersion.code();
+    assert_eq!((answer.error_code, answer.member_epoch), (unsupported, 0));
+    let request = typed::ConsumerGroupDescribeRequest::default().with_group_ids(vec![group("g")]);
+    let answer = handlers::consumer_group_describe::handle(&world.cx(1), request).await;
+    assert_eq!(answer.groups[0].error_code, unsupported);
+}
