@@ -60,13 +60,13 @@ impl FeatureCaps {
             };
             if level > *highest {
                 return Err(FeatureError::Level {
-                    name: *name,
+                    name,
                     asked: level,
                     highest: *highest,
                 });
             }
             if caps.iter().any(|(known, _)| known == name) {
-                return Err(FeatureError::Twice(*name));
+                return Err(FeatureError::Twice(name));
             }
             caps.push((*name, level));
         }
