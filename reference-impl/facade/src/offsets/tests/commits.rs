@@ -61,9 +61,11 @@ async fn the_index_row_is_written_once_per_group_and_process() {
     assert_eq!(calls.iter().filter(|call| index(call)).count(), 1);
     let fresh = World::over(world.queen.clone());
     fresh.commit("g", &[2]).verdicts().await;
-    // Once over what it expects, once over what is there.
+    // Once over what it expects, and once over what is there unless that is the same to the
+    // millisecond: sockets are real, so time may stand still.
     let calls = fresh.queen.calls("kv");
-    assert_eq!(calls.iter().filter(|call| index(call)).count(), 3);
+    let written = calls.iter().filter(|call| index(call)).count();
+    assert!((2..=3).contains(&written), "{written}");
 }
 
 #[tokio::test(start_paused = true)]
