@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use coordinator::cluster::{Answer, Call, Claimed, Lost, NodeId, Row, Write};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Inner;
 use crate::config::is_tellable;
@@ -133,7 +133,9 @@ async fn made(cluster: &Inner, call: Call) -> Result<Answer, Error> {
         }
     }
     let rows = rows.iter().filter_map(|row| {
-        let stored = row.value::<Stored>().ok()?;
+        // An object: an array would be taken for the fields in their order here.
+        let fields = row.value::<Map<String, Value>>().ok()?;
+        let stored = serde_json::from_value(Value::Object(fields)).ok()?;
         read(&prefix, &row.key, stored)
     });
     Ok(Answer::Heartbeat(claimed, rows.collect::<BTreeMap<_, _>>()))
