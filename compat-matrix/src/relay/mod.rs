@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use host::net::{BoxStream, Connect as _};
-use host::os::OsClock;
+use host::os::{OsClock, stream as boxed};
 use host::tls::{Acceptor, TlsConnect};
 use kafka_wire::ApiKey;
 use tokio::net::{TcpListener, TcpStream};
@@ -28,7 +28,7 @@ use tokio::time::{Instant, sleep};
 
 pub use self::fault::{Act, Rule, Side};
 use crate::cx::Recorder;
-use crate::wire::tcp::{Dial, boxed};
+use crate::wire::tcp::Dial;
 use crate::wire::{Access, Security};
 
 /// Where the relay listens: it serves this machine's clients alone.
