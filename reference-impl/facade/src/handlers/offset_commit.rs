@@ -8,8 +8,10 @@
 //!   since still commits what it has owned without interruption (KIP-1251), and the rest is
 //!   STALE_MEMBER_EPOCH.
 //! - A topic id nobody has is UNKNOWN_TOPIC_ID, COORDINATOR_NOT_AVAILABLE while topics can't be read.
-//! - Metadata above 4096 bytes is OFFSET_METADATA_TOO_LARGE; an offset below -1, or a name too long
-//!   for Queen's keys, INVALID_COMMIT_OFFSET_SIZE. Other partitions of the request are not held up.
+//! - Metadata above 4096 bytes is OFFSET_METADATA_TOO_LARGE; a name too long for Queen's keys,
+//!   INVALID_COMMIT_OFFSET_SIZE. Other partitions of the request are not held up.
+//! - Any offset is kept, as Kafka keeps it: KafkaJS commits −2 to say "the beginning" after an offset
+//!   that was out of range.
 //! - Retention time and leader epoch are not kept: offsets never expire.
 //!
 //! Versions: 3 adds the throttle; 5 drops the retention time; 6 the leader epoch; 7 static members;
@@ -34,9 +36,6 @@ use crate::groups::{Committer, GroupName};
 use crate::handlers::group_topics::{TopicRef, offsets_tenant, resolve_up_to};
 use crate::offsets::{Change, Commit, MAX_METADATA_BYTES, OffsetKey, OffsetRow, WriteError};
 use crate::upstream_errors::{self, Api};
-
-/// The lowest offset a client may commit: "none".
-const NO_OFFSET: i64 = -1;
 
 /// The first version in which a member of the consumer protocol may commit.
 const MEMBER_EPOCHS: i16 = 9;
@@ -143,9 +142,6 @@ fn change(
     let metadata = partition.committed_metadata.as_deref().unwrap_or_default();
     if metadata.len() > MAX_METADATA_BYTES {
         return Err(ErrorCode::OffsetMetadataTooLarge);
-    }
-    if partition.committed_offset < NO_OFFSET {
-        return Err(ErrorCode::InvalidCommitOffsetSize);
     }
     let key = OffsetKey::new(group, topic, partition.partition_index)
         .ok_or(ErrorCode::InvalidCommitOffsetSize)?;

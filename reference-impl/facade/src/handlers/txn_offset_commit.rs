@@ -8,7 +8,7 @@
 //! - A producer that was replaced is INVALID_PRODUCER_EPOCH in every version, as Kafka's: the coordinator
 //!   of a group knows epochs and no fences.
 //! - Per partition as OffsetCommit: UNKNOWN_TOPIC_OR_PARTITION, OFFSET_METADATA_TOO_LARGE,
-//!   INVALID_COMMIT_OFFSET_SIZE (below −1, or a name too long). With more offsets than a transaction may
+//!   INVALID_COMMIT_OFFSET_SIZE (a name too long). With more offsets than a transaction may
 //!   hold (62; 10,000 with `QUEEN_KAFKA_TXN_STAGE=queen`) all are INVALID_COMMIT_OFFSET_SIZE and none is
 //!   staged.
 //!
@@ -35,8 +35,6 @@ use crate::handlers::group_topics::{TopicRef, offsets_tenant, resolve_up_to};
 use crate::handlers::transactional;
 use crate::offsets::{MAX_METADATA_BYTES, OffsetKey};
 
-/// The lowest offset a client may commit: "none".
-const NO_OFFSET: i64 = -1;
 /// No version is answered PRODUCER_FENCED.
 const FENCED: i16 = i16::MAX;
 /// The version whose clients know TRANSACTION_ABORTABLE and add the group themselves.
@@ -148,8 +146,7 @@ fn staged(
         return Err(ErrorCode::OffsetMetadataTooLarge);
     }
     let index = partition.partition_index;
-    let fits = OffsetKey::new(group, topic, index).is_some();
-    if partition.committed_offset < NO_OFFSET || !fits {
+    if OffsetKey::new(group, topic, index).is_none() {
         return Err(ErrorCode::InvalidCommitOffsetSize);
     }
     let offset = StagedOffset {

@@ -81,7 +81,7 @@ async fn each_partition_of_a_commit_is_judged_alone() {
     let expected = [
         E::None,
         E::OffsetMetadataTooLarge,
-        E::InvalidCommitOffsetSize,
+        E::None,
         E::None,
         E::UnknownTopicOrPartition,
         E::UnknownTopicOrPartition,
@@ -90,7 +90,27 @@ async fn each_partition_of_a_commit_is_judged_alone() {
         E::UnknownTopicOrPartition,
     ];
     assert_eq!(commit(&world, request("g", topics)).await, expected);
-    assert_eq!(world.queen.rows("qk:group:").len(), 2);
+    assert_eq!(world.queen.rows("qk:group:").len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_offset_below_none_is_kept_as_kafka_keeps_it() {
+    let world = World::new();
+    world.queen.create("t");
+    let topics = vec![topic("t", vec![partition(0, -2, 0)])];
+    assert_eq!(
+        commit(&world, request("g", topics)).await,
+        [ErrorCode::None]
+    );
+    let asked = typed::offset_fetch_request::OffsetFetchRequestTopic::default()
+        .with_name(name("t"))
+        .with_partition_indexes(vec![0]);
+    let fetch = typed::OffsetFetchRequest::default()
+        .with_group_id(group("g"))
+        .with_topics(Some(vec![asked]));
+    let fetched = handlers::offset_fetch::handle(&world.cx(7), fetch).await;
+    let partition = &fetched.topics[0].partitions[0];
+    assert_eq!((partition.committed_offset, partition.error_code), (-2, 0));
 }
 
 #[tokio::test(start_paused = true)]
