@@ -217,6 +217,8 @@ enum TargetName {
     Facade,
     /// The same under TLS and SASL/PLAIN, over a Queen that asks for tokens.
     FacadeSaslTls,
+    /// The same as a tenant of a cell: over a Queen behind its proxy.
+    FacadeCloud,
     /// A server that runs already: any Kafka.
     Bootstrap,
     /// Apache Kafka in a container, from the image that `ci/oracle image` builds (built with
@@ -243,6 +245,7 @@ impl Selection {
                 None | Some(TargetName::Facade) => Ok(Kind::Facade),
                 Some(TargetName::FacadeSaslTls) => Ok(Kind::FacadeSaslTls),
                 Some(TargetName::Container) => Ok(Kind::Container),
+                Some(TargetName::FacadeCloud) => Ok(Kind::FacadeCloud),
                 Some(TargetName::Bootstrap) => {
                     Err("--target bootstrap needs --bootstrap HOST:PORT".into())
                 }
@@ -377,6 +380,7 @@ mod tests {
     #[case(&["--target", "bootstrap"], Err("needs --bootstrap"))]
     #[case(&["--target", "facade", "--bootstrap", "a:1"], Err("started here"))]
     #[case(&["--target", "facade-sasl-tls"], Ok("facade-sasl-tls"))]
+    #[case(&["--target", "facade-cloud"], Ok("facade-cloud"))]
     #[case(&["--target", "facade-sasl-tls", "--bootstrap", "a:1"], Err("started here"))]
     #[case(&["--tls-ca", "x"], Err("bring their own"))]
     #[case(&["--bootstrap", "a:1", "--tls-ca", "/no/such.pem"], Err("--tls-ca: cannot read"))]

@@ -11,11 +11,15 @@ use crate::files::{FileError, parse_toml, read};
 use crate::spec::{Failure, Stop, Verdict};
 
 /// The files that are part of this program.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("facade", include_str!("../expectations/facade.toml")),
     (
         "facade-sasl-tls",
         include_str!("../expectations/facade-sasl-tls.toml"),
+    ),
+    (
+        "facade-cloud",
+        include_str!("../expectations/facade-cloud.toml"),
     ),
     ("bootstrap", include_str!("../expectations/bootstrap.toml")),
     (
@@ -23,6 +27,9 @@ const BUILT_IN: [(&str, &str); 4] = [
         include_str!("../expectations/apache-kafka.toml"),
     ),
 ];
+
+/// What clients do by themselves, whatever the target.
+const OF_CLIENTS: (&str, &str) = ("clients", include_str!("../expectations/clients.toml"));
 
 /// An expectations file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -34,6 +41,9 @@ pub struct Expectations {
     /// The entries. The first whose pattern matches a check's id counts.
     #[serde(default, rename = "expect")]
     pub entries: Vec<Entry>,
+    /// What clients do by themselves. Counts where no entry of the target does.
+    #[serde(skip)]
+    of_clients: Vec<Entry>,
 }
 
 /// What a skip that no entry foresees means.
@@ -58,11 +68,14 @@ pub struct Entry {
     /// For a refusal: the Kafka error code's name, or `closed`. Several are alternatives.
     #[serde(default)]
     pub codes: Vec<String>,
+    /// For [`Foreseen::Unable`]: it does not happen each time.
+    #[serde(default)]
+    pub sometimes: bool,
     /// Why, for the report's readers.
     pub reason: String,
 }
 
-/// Outcomes that a file may foresee. A failure is none of them.
+/// Outcomes that a file may foresee. A failure of the target is none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Foreseen {
@@ -70,6 +83,8 @@ pub enum Foreseen {
     Refused,
     /// The check is not made.
     Skipped,
+    /// The client fails by itself, as it does against Apache Kafka.
+    Unable,
 }
 
 /// Why an expectations file cannot be used.
@@ -108,10 +123,13 @@ impl Expectations {
     /// A file that cannot be read or is no expectations file.
     pub fn load(path: &Path) -> Result<Self, LoadError> {
         let name = path.display().to_string();
-        if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
-            return Self::parse(path, text);
-        }
-        Self::parse(path, &read(path)?)
+        let mut loaded = match BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
+            Some((_, text)) => Self::parse(path, text)?,
+            None => Self::parse(path, &read(path)?)?,
+        };
+        let (name, text) = OF_CLIENTS;
+        loaded.of_clients = Self::parse(Path::new(name), text)?.entries;
+        Ok(loaded)
     }
 
     fn parse(path: &Path, text: &str) -> Result<Self, LoadError> {
@@ -131,7 +149,10 @@ impl Expectations {
 
     /// The entry for a check.
     pub fn entry(&self, id: &str) -> Option<&Entry> {
-        self.entries.iter().find(|entry| matches(&entry.checks, id))
+        self.entries
+            .iter()
+            .chain(&self.of_clients)
+            .find(|entry| matches(&entry.checks, id))
     }
 
     /// The entries that no check of a whole run fits, when everything is to be run: what was promised
@@ -160,13 +181,14 @@ impl Expectations {
         match verdict {
             Ok(()) => Judgement {
                 outcome: Outcome::Pass,
-                expected: entry.is_none(),
-                reason: entry.map(|entry| {
+                expected: entry.is_none_or(|entry| entry.sometimes),
+                reason: entry.filter(|entry| !entry.sometimes).map(|entry| {
                     format!(
                         "passed, but is foreseen to be {}: {}",
                         match entry.outcome {
                             Foreseen::Refused => "refused",
                             Foreseen::Skipped => "skipped",
+                            Foreseen::Unable => "beyond the client",
                         },
                         entry.reason
                     )
@@ -175,7 +197,7 @@ impl Expectations {
             Err(Stop::Skip(why)) => Judgement {
                 outcome: Outcome::Skipped,
                 expected: match foreseen {
-                    Some(foreseen) => foreseen == Foreseen::Skipped,
+                    Some(foreseen) => foreseen != Foreseen::Refused,
                     None => self.undeclared_skips == UndeclaredSkips::Allowed,
                 },
                 reason: Some(why.clone()),
@@ -195,6 +217,11 @@ impl Expectations {
                         entry.reason,
                         failure.refusal.as_deref().unwrap_or_default()
                     )),
+                },
+                Some(entry) if entry.outcome == Foreseen::Unable => Judgement {
+                    outcome: Outcome::Skipped,
+                    expected: true,
+                    reason: Some(format!("{} ({})", entry.reason, failure.reason)),
                 },
                 _ => Judgement {
                     outcome: Outcome::Fail,
@@ -266,9 +293,36 @@ mod tests {
                 checks: "wire/create-acls/*".into(),
                 outcome: Foreseen::Refused,
                 codes: vec!["SECURITY_DISABLED".into()],
+                sometimes: false,
                 reason: "no ACLs here".into(),
             }],
+            of_clients: vec![Entry {
+                checks: "scenario/one/groups".into(),
+                outcome: Foreseen::Unable,
+                codes: Vec::new(),
+                sometimes: false,
+                reason: "it never leaves".into(),
+            }],
         }
+    }
+
+    #[test]
+    fn what_a_client_does_everywhere_is_no_failure_of_the_target_and_told_when_it_ends() {
+        let fails = Err(Stop::fail("still there"));
+        let judged = refuses().judge("scenario/one/groups", &fails);
+        assert_eq!((judged.outcome, judged.expected), (Outcome::Skipped, true));
+        let why = judged.reason.unwrap();
+        assert!(
+            why.contains("never leaves") && why.contains("still there"),
+            "{why}"
+        );
+        let other = refuses().judge("scenario/two/groups", &fails);
+        assert_eq!((other.outcome, other.expected), (Outcome::Fail, false));
+        assert!(!refuses().judge("scenario/one/groups", &Ok(())).expected);
+        let mut sometimes = refuses();
+        sometimes.of_clients[0].sometimes = true;
+        let judged = sometimes.judge("scenario/one/groups", &Ok(()));
+        assert_eq!((judged.outcome, judged.expected), (Outcome::Pass, true));
     }
 
     #[test]

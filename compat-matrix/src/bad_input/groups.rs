@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bytes::BufMut;
 use futures::future::join_all;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use kafka_wire::{ApiKey, ErrorCode};
 
 use super::honest::{Honest, Watch};
@@ -13,6 +14,8 @@ use crate::wire::{Access, Connection, Reply};
 
 /// Groups of one member each.
 const GROUPS: usize = 300;
+/// Members that connect at once.
+const CONNECTED_AT_ONCE: usize = 64;
 /// What each member brings.
 const METADATA_BYTES: usize = 1_000_000;
 /// What 300 MB of metadata may cost the node, in KiB: what all groups may hold, and the requests and
@@ -38,7 +41,13 @@ async fn run(cx: Cx) -> Verdict {
     let honest = Honest::start(node.bootstrap()).await?;
     let watch = Watch::start(&node).await?;
     cx.record.seen(ApiKey::JOIN_GROUP, 2);
-    let joins = (0..GROUPS).map(|at| join(node.bootstrap(), at, METADATA_BYTES));
+    // A listener that authenticates lets only so many strangers wait at its door.
+    let members: Vec<Connection> = stream::iter((0..GROUPS).map(|_| open(node.bootstrap())))
+        .buffered(CONNECTED_AT_ONCE)
+        .try_collect()
+        .await?;
+    let joins = members.into_iter().enumerate();
+    let joins = joins.map(|(at, connection)| join(connection, at, METADATA_BYTES));
     let (mut taken, mut refused) = (Vec::new(), 0);
     for joined in join_all(joins).await {
         let (connection, code) = joined?;
@@ -51,7 +60,8 @@ async fn run(cx: Cx) -> Verdict {
     }
     cx.record.fact("groups that were taken", taken.len());
     cx.record.fact("groups that were refused", refused);
-    let (_small, code) = join(node.bootstrap(), GROUPS, SMALL_BYTES).await?;
+    let small = open(node.bootstrap()).await?;
+    let (_small, code) = join(small, GROUPS, SMALL_BYTES).await?;
     ensure(code == ErrorCode::None.code(), || {
         format!("a small member was answered {code}")
     })?;
@@ -62,8 +72,18 @@ async fn run(cx: Cx) -> Verdict {
     honest.was_well(&cx).await
 }
 
+async fn open(server: &Access) -> Result<Connection, Stop> {
+    Connection::open(server)
+        .await
+        .map_err(|error| Stop::fail(format!("cannot connect: {error}")))
+}
+
 /// JoinGroup v2 of a new group; answers the error code.
-async fn join(bootstrap: &Access, at: usize, bytes: usize) -> Result<(Connection, i16), Stop> {
+async fn join(
+    mut connection: Connection,
+    at: usize,
+    bytes: usize,
+) -> Result<(Connection, i16), Stop> {
     let mut request = b"\x00\x0b\x00\x02\x00\x00\x00\x07\x00\x06groups".to_vec();
     let group = format!("large-{at:05}");
     put_string(&mut request, &group);
@@ -77,9 +97,6 @@ async fn join(bootstrap: &Access, at: usize, bytes: usize) -> Result<(Connection
     // A million at most.
     request.put_i32(bytes as i32);
     request.resize(request.len() + bytes, 7);
-    let mut connection = Connection::open(bootstrap)
-        .await
-        .map_err(|error| Stop::fail(format!("cannot connect: {error}")))?;
     connection
         .send(&request)
         .await

@@ -242,13 +242,9 @@ pub(super) fn select(
             specs.extend(secure::specs());
         }
     }
-    specs.extend(scenarios::specs(
-        clients,
-        kind.authenticates(),
-        kind.is_ours(),
-    ));
+    specs.extend(scenarios::specs(clients, kind));
     // The README starts a node in the clear.
-    if selection.names(README) && !matches!(kind, Kind::FacadeSaslTls) {
+    if selection.names(README) && !(kind.is_ours() && kind.authenticates()) {
         specs.extend(readme::specs());
     }
     if wire {
@@ -331,6 +327,9 @@ fn describes(kind: &Kind, bootstrap: &Access) -> String {
             "queen-kafka {VERSION} under TLS and SASL/PLAIN over a Queen with tokens, on {bootstrap}"
         ),
         Kind::Container => format!("Apache Kafka in a container, on {bootstrap}"),
+        Kind::FacadeCloud => format!(
+            "queen-kafka {VERSION} with SASL/PLAIN over a Queen behind the proxy of its cell, on {bootstrap}"
+        ),
         Kind::Bootstrap(_) => format!("the server on {bootstrap}{}", secured(bootstrap.security())),
     }
 }

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 
 use crate::cx::Cx;
+use crate::drivers::librdkafka::Librdkafka;
 use crate::drivers::protocol::{
     Begin, Blob, Capabilities, Configs, Deliveries, Event, Groups, Incoming, NewTopic, OffsetReset,
     Op, Outcomes, Outgoing, Place, Places, Polled, Sasl, Setting, Settings, Tls, TopicConfig,
@@ -25,6 +26,7 @@ const SILENCE_MS: u64 = 1_500;
 /// One running client.
 pub(super) struct Client {
     cx: Cx,
+    server: Access,
     session: Box<dyn Session>,
     relay: Relay,
     can: Capabilities,
@@ -81,6 +83,7 @@ impl Client {
         cx.record.follow_words(client_id.clone(), session.words());
         Ok(Self {
             cx: cx.clone(),
+            server: server.clone(),
             session,
             relay,
             can: can.clone(),
@@ -391,6 +394,12 @@ impl Client {
         partitions: i32,
         settings: &[(&str, &str)],
     ) -> Verdict {
+        if !self.can("create_topics") {
+            // Somebody has to; the check is about what the client does with it.
+            let cx = self.cx.for_another_client();
+            let mut other = Self::open(&cx, &Librdkafka::new(), &self.server).await?;
+            return Box::pin(other.create_topic(name, partitions, settings)).await;
+        }
         let op = Op::CreateTopics {
             topics: vec![NewTopic {
                 name: name.to_owned(),

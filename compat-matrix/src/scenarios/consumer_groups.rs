@@ -6,10 +6,12 @@ use std::time::Duration;
 use kafka_wire::ApiKey;
 use tokio::time::Instant;
 
-use super::client::{Client, all_done, number};
-use super::groups::settle;
+use super::client::{Client, number};
+use super::faults::goes_on_after;
+use super::groups::{self, join, settle, share_evenly};
 use super::{Env, Scenario};
-use crate::drivers::protocol::{Event, GroupProtocol, OffsetReset, Op, Place, Setting};
+use crate::drivers::protocol::GroupProtocol::Consumer;
+use crate::drivers::protocol::{Event, Setting};
 use crate::spec::{Stop, Verdict, ensure, expect_eq};
 
 const APIS: &[ApiKey] = &[
@@ -33,13 +35,13 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "consumer-group-of-one",
             "One member of the consumer protocol gets everything, and its successor resumes where it committed",
             APIS,
-            of_one,
+            |env| groups::of_one(env, Consumer),
         ),
         Scenario::new(
             "consumer-group-of-five",
             "Members of the consumer protocol join and leave one by one; each partition always has one owner",
             APIS,
-            of_five,
+            |env| groups::of_five(env, Consumer),
         )
         .within(90),
         Scenario::new(
@@ -53,14 +55,14 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "consumer-group-two-topics",
             "Members of the consumer protocol with different subscriptions get only what they asked for",
             APIS,
-            two_topics,
+            |env| groups::two_topics(env, Consumer),
         )
         .within(40),
         Scenario::new(
             "consumer-group-more-partitions",
             "Partitions that are added are given to the running group of the consumer protocol",
             APIS,
-            more_partitions,
+            |env| groups::more_partitions(env, Consumer),
         )
         .within(40),
         Scenario::new(
@@ -74,7 +76,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "consumer-group-static-member-returns",
             "A static member of the consumer protocol that comes back gets its partitions without a rebalance",
             APIS,
-            static_member_returns,
+            |env| groups::static_member_returns(env, Consumer),
         )
         .kips(&[345])
         .within(60),
@@ -109,96 +111,6 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     .collect()
 }
 
-/// A member of the consumer protocol, which knows no session and no heartbeat of its own.
-async fn member(
-    client: &mut Client,
-    group: &str,
-    topics: &[&str],
-    settings: &[Setting],
-) -> Verdict {
-    let mut all = vec![
-        Setting::GroupId(group.to_owned()),
-        Setting::GroupProtocol(GroupProtocol::Consumer),
-        Setting::AutoCommit(false),
-        Setting::OffsetReset(OffsetReset::Earliest),
-    ];
-    all.extend_from_slice(settings);
-    client.consumer(&all).await?;
-    client.subscribe(topics).await
-}
-
-async fn of_one(env: Env) -> Verdict {
-    let (mut producer, topic) = env.topic(4).await?;
-    producer.producer(&[]).await?;
-    producer.produce_numbers(&topic, None, 0, 400).await?;
-    let group = env.cx.unique("group");
-    let mut first = env.client().await?;
-    member(&mut first, &group, &[&topic], &[]).await?;
-    let mut records = Vec::new();
-    let deadline = Instant::now() + Duration::from_secs(15);
-    while records.len() < 250 && Instant::now() < deadline {
-        first.pump(500, 250 - records.len()).await?;
-        records.extend(first.take_records());
-    }
-    expect_eq("records of the first member", &250, &records.len())?;
-    let mut next: BTreeMap<i32, i64> = BTreeMap::new();
-    for record in &records {
-        next.insert(record.partition, record.offset + 1);
-    }
-    let commits = next
-        .iter()
-        .map(|(partition, offset)| Place::new(&topic, *partition, *offset))
-        .collect();
-    first.commit(Some(commits)).await?;
-    first.close_consumer().await?;
-    let mut second = env.client().await?;
-    member(&mut second, &group, &[&topic], &[]).await?;
-    for record in second.read_exactly(150).await? {
-        let from = next.get(&record.partition).copied().unwrap_or(0);
-        ensure(record.offset >= from, || {
-            format!("{record:?} was committed before ({from})")
-        })?;
-    }
-    Ok(())
-}
-
-async fn of_five(env: Env) -> Verdict {
-    let (_creator, topic) = env.topic(10).await?;
-    let group = env.cx.unique("group");
-    let mut members = Vec::new();
-    for _ in 0..5 {
-        let mut one = env.client().await?;
-        member(&mut one, &group, &[&topic], &[]).await?;
-        members.push(one);
-        settle(&mut members, &[(&topic, 10)]).await?;
-    }
-    share_evenly(&mut members, 2).await?;
-    while members.len() > 1 {
-        let mut leaving = members.remove(0);
-        leaving.close_consumer().await?;
-        settle(&mut members, &[(&topic, 10)]).await?;
-    }
-    Ok(())
-}
-
-/// Serves all members until each holds `partitions`: a group may be covered before it is balanced.
-async fn share_evenly(members: &mut [Client], partitions: usize) -> Verdict {
-    let deadline = Instant::now() + Duration::from_secs(20);
-    loop {
-        let mut held = Vec::new();
-        for client in members.iter_mut() {
-            client.pump(60, 1).await?;
-            held.push(client.assignment().await?.len());
-        }
-        if held.iter().all(|held| *held == partitions) {
-            return Ok(());
-        }
-        ensure(Instant::now() < deadline, || {
-            format!("members hold {held:?} partitions, not {partitions} each")
-        })?;
-    }
-}
-
 async fn regex(env: Env) -> Verdict {
     let stem = env.cx.unique("pattern");
     let (one, two) = (format!("{stem}-one"), format!("{stem}-two"));
@@ -210,59 +122,23 @@ async fn regex(env: Env) -> Verdict {
     // Some clients send a pattern of their own kind as names, and look for topics themselves.
     let settings = [Setting::MetadataRefreshMs(400)];
     let pattern = format!("^{stem}-.*");
-    member(&mut client, &group, &[&pattern], &settings).await?;
+    join(&mut client, Consumer, &group, &[&pattern], &settings).await?;
     let mut members = [client];
     settle(&mut members, &[(&one, 2)]).await?;
     admin.create_topic(&two, 3, &[]).await?;
     settle(&mut members, &[(&one, 2), (&two, 3)]).await
 }
 
-async fn two_topics(env: Env) -> Verdict {
-    let (mut admin, one) = env.topic(2).await?;
-    let two = env.cx.unique("topic");
-    admin.create_topic(&two, 2, &[]).await?;
-    let group = env.cx.unique("group");
-    let mut members = Vec::new();
-    for topic in [&one, &two] {
-        let mut client = env.client().await?;
-        member(&mut client, &group, &[topic], &[]).await?;
-        members.push(client);
-    }
-    settle(&mut members, &[(&one, 2), (&two, 2)]).await?;
-    for (client, topic) in members.iter_mut().zip([&one, &two]) {
-        let held = client.assignment().await?;
-        ensure(held.iter().all(|(held, _)| held == topic), || {
-            format!("a member that subscribed to {topic} holds {held:?}")
-        })?;
-    }
-    Ok(())
-}
-
-async fn more_partitions(env: Env) -> Verdict {
-    let (mut admin, topic) = env.topic(2).await?;
-    let group = env.cx.unique("group");
-    let mut client = env.client().await?;
-    member(&mut client, &group, &[&topic], &[]).await?;
-    let mut members = [client];
-    settle(&mut members, &[(&topic, 2)]).await?;
-    let op = Op::CreatePartitions {
-        topic: topic.clone(),
-        count: 5,
-    };
-    all_done(&admin.outcomes(&op).await?)?;
-    settle(&mut members, &[(&topic, 5)]).await
-}
-
 async fn keeps(env: Env) -> Verdict {
     let (_creator, topic) = env.topic(6).await?;
     let group = env.cx.unique("group");
     let mut first = env.client().await?;
-    member(&mut first, &group, &[&topic], &[]).await?;
+    join(&mut first, Consumer, &group, &[&topic], &[]).await?;
     let mut members = vec![first];
     settle(&mut members, &[(&topic, 6)]).await?;
     members[0].events.clear();
     let mut second = env.client().await?;
-    member(&mut second, &group, &[&topic], &[]).await?;
+    join(&mut second, Consumer, &group, &[&topic], &[]).await?;
     members.push(second);
     settle(&mut members, &[(&topic, 6)]).await?;
     share_evenly(&mut members, 3).await?;
@@ -279,40 +155,6 @@ async fn keeps(env: Env) -> Verdict {
         }
     }
     Ok(())
-}
-
-async fn static_member_returns(env: Env) -> Verdict {
-    let (_creator, topic) = env.topic(4).await?;
-    let group = env.cx.unique("group");
-    let instance = |name: &str| [Setting::GroupInstanceId(name.to_owned())];
-    let mut members = Vec::new();
-    for name in ["one", "two"] {
-        let mut client = env.client().await?;
-        member(&mut client, &group, &[&topic], &instance(name)).await?;
-        members.push(client);
-    }
-    settle(&mut members, &[(&topic, 4)]).await?;
-    let before = members[1].assignment().await?;
-    members[0].events.clear();
-    // It leaves for a while: its place stays its own.
-    let mut gone = members.remove(1);
-    gone.close_consumer().await?;
-    let mut back = env.client().await?;
-    member(&mut back, &group, &[&topic], &instance("two")).await?;
-    members.push(back);
-    settle(&mut members, &[(&topic, 4)]).await?;
-    expect_eq(
-        "partitions after the return",
-        &before,
-        &members[1].assignment().await?,
-    )?;
-    ensure(
-        !members[0]
-            .events
-            .iter()
-            .any(|event| matches!(event, Event::Assigned { .. } | Event::Revoked { .. })),
-        || format!("the other member was rebalanced: {:?}", members[0].events),
-    )
 }
 
 /// Reads with all members, committing as it goes, until each number below `count` came.
@@ -366,7 +208,7 @@ async fn upgrade(env: Env) -> Verdict {
         sent += 200;
         read_all(&mut members, &mut seen, usize::try_from(sent).unwrap_or(0)).await?;
         let mut new = env.client().await?;
-        member(&mut new, &group, &[&topic], &[]).await?;
+        join(&mut new, Consumer, &group, &[&topic], &[]).await?;
         members.push(new);
         settle(&mut members, &[(&topic, 6)]).await?;
         let mut old = members.remove(0);
@@ -384,7 +226,7 @@ async fn downgrade(env: Env) -> Verdict {
     producer.producer(&[]).await?;
     let group = env.cx.unique("group");
     let mut new = env.client().await?;
-    member(&mut new, &group, &[&topic], &[]).await?;
+    join(&mut new, Consumer, &group, &[&topic], &[]).await?;
     let mut members = vec![new];
     settle(&mut members, &[(&topic, 4)]).await?;
     let mut seen = BTreeMap::new();
@@ -417,7 +259,7 @@ async fn over_restart(env: Env) -> Verdict {
     ];
     producer.producer(&patient).await?;
     let mut client = env.client_of(&node).await?;
-    member(&mut client, "workers", &["work"], &patient).await?;
+    join(&mut client, Consumer, "workers", &["work"], &patient).await?;
     producer.produce_numbers("work", None, 0, 500).await?;
     let before = client.read_exactly(500).await?;
     client.commit(None).await?;
@@ -427,14 +269,5 @@ async fn over_restart(env: Env) -> Verdict {
     })?;
     node.start().await?;
     producer.produce_numbers("work", None, 500, 500).await?;
-    let after = client.read_exactly(500).await?;
-    for record in &after {
-        ensure(
-            !before
-                .iter()
-                .any(|old| (old.partition, old.offset) == (record.partition, record.offset)),
-            || format!("{record:?} was committed and came again"),
-        )?;
-    }
-    Ok(())
+    goes_on_after(&mut client, &before, 500).await
 }

@@ -1,6 +1,6 @@
 //! Servers that die, stop and stall while clients work.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use super::client::{Client, from_start, number};
 use super::{Env, Scenario};
-use crate::drivers::protocol::{Place, Setting};
+use crate::drivers::protocol::{Incoming, Place, Setting};
 use crate::probes::{Probe, Topic};
 use crate::spec::{Stop, Verdict, ensure, expect_eq};
 use crate::wire::advertised;
@@ -171,7 +171,7 @@ async fn killed_under_load(env: Env) -> Verdict {
     ensure(met >= MUST_MEET, || {
         format!("{met} of {ROUNDS} kills met records in flight, fewer than {MUST_MEET}")
     })?;
-    let mut reader = env.client_of(&node).await?;
+    let mut reader = env.eyes(node.bootstrap()).await?;
     let times = count(&mut reader, &topic.name, 2, PER_ROUND * ROUNDS).await?;
     each_once(&times, PER_ROUND * ROUNDS)
 }
@@ -236,16 +236,33 @@ async fn group_over_restart(env: Env) -> Verdict {
     })?;
     node.start().await?;
     producer.produce_numbers("work", None, 500, 500).await?;
-    let after = member.read_exactly(500).await?;
-    for record in &after {
-        ensure(
-            !before
-                .iter()
-                .any(|old| (old.partition, old.offset) == (record.partition, record.offset)),
-            || format!("{record:?} was committed and came again"),
-        )?;
+    goes_on_after(&mut member, &before, 500).await
+}
+
+/// Demands that a member of a group reads `count` more records, and none of `committed`. Who reads on
+/// before it hears that its membership is gone reads that again, as a new member.
+pub(super) async fn goes_on_after(
+    member: &mut Client,
+    committed: &[Incoming],
+    count: usize,
+) -> Verdict {
+    let committed: BTreeSet<_> = committed.iter().map(place).collect();
+    let mut after = BTreeSet::new();
+    let deadline = Instant::now() + Duration::from_secs(15);
+    while after.len() < count && Instant::now() < deadline {
+        member.pump(500, count).await?;
+        for record in member.take_records() {
+            ensure(!committed.contains(&place(&record)), || {
+                format!("{record:?} was committed and came again")
+            })?;
+            after.insert(place(&record));
+        }
     }
-    Ok(())
+    expect_eq("records that follow", &count, &after.len())
+}
+
+const fn place(record: &Incoming) -> (i32, i64) {
+    (record.partition, record.offset)
 }
 
 async fn stalled_server(env: Env) -> Verdict {
@@ -264,7 +281,7 @@ async fn stalled_server(env: Env) -> Verdict {
     let (sent, stalled) = tokio::join!(sending, stall);
     stalled?;
     sent?;
-    let mut reader = env.client_of(&node).await?;
+    let mut reader = env.eyes(node.bootstrap()).await?;
     let times = count(&mut reader, "stalled", 1, 5_100).await?;
     each_once(&times, 5_100)
 }

@@ -1,4 +1,5 @@
-//! Consumer groups of the classic protocol: sharing, leaving, assignors, static members.
+//! Consumer groups of the classic protocol: sharing, leaving, assignors, static members. Behaviours that
+//! the consumer protocol has too take the protocol.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,9 +7,10 @@ use std::time::Duration;
 use kafka_wire::ApiKey;
 use tokio::time::Instant;
 
-use super::client::Client;
+use super::client::{Client, all_done};
 use super::{Env, Scenario};
-use crate::drivers::protocol::{Assignor, Event, Place, Setting};
+use crate::drivers::protocol::GroupProtocol::{self, Classic, Consumer};
+use crate::drivers::protocol::{Assignor, Event, OffsetReset, Op, Place, Setting};
 use crate::spec::{Stop, Verdict, ensure, expect_eq};
 
 const APIS: &[ApiKey] = &[
@@ -25,13 +27,13 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "group-of-one",
             "One member gets everything, and its successor resumes where it committed",
             APIS,
-            of_one,
+            |env| of_one(env, Classic),
         ),
         Scenario::new(
             "group-of-five",
             "Members join and leave one by one; each partition always has one owner",
             APIS,
-            of_five,
+            |env| of_five(env, Classic),
         )
         .within(60),
         Scenario::new(
@@ -52,14 +54,14 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "group-two-topics",
             "Members with different subscriptions get only what they asked for",
             APIS,
-            two_topics,
+            |env| two_topics(env, Classic),
         )
         .within(40),
         Scenario::new(
             "group-more-partitions",
             "Partitions that are added are given to the running group",
             APIS,
-            more_partitions,
+            |env| more_partitions(env, Classic),
         )
         .within(40),
         Scenario::new(
@@ -81,7 +83,7 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             "group-static-member-returns",
             "A static member that comes back in time gets its partitions without a rebalance",
             APIS,
-            static_member_returns,
+            |env| static_member_returns(env, Classic),
         )
         .kips(&[345])
         .within(40),
@@ -118,6 +120,48 @@ pub(super) fn scenarios() -> Vec<Scenario> {
     scenarios
 }
 
+/// Makes a client a member, by either protocol. Of the consumer protocol it knows no session and no
+/// heartbeat of its own.
+pub(super) async fn join(
+    client: &mut Client,
+    protocol: GroupProtocol,
+    group: &str,
+    topics: &[&str],
+    settings: &[Setting],
+) -> Verdict {
+    if protocol == Classic {
+        return client.member(group, topics, settings).await;
+    }
+    let mut all = vec![
+        Setting::GroupId(group.to_owned()),
+        Setting::GroupProtocol(Consumer),
+        Setting::AutoCommit(false),
+        Setting::OffsetReset(OffsetReset::Earliest),
+    ];
+    all.extend_from_slice(settings);
+    client.consumer(&all).await?;
+    client.subscribe(topics).await
+}
+
+/// Serves all members until each holds `partitions`: a group of the consumer protocol may be covered
+/// before it is balanced.
+pub(super) async fn share_evenly(members: &mut [Client], partitions: usize) -> Verdict {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let mut held = Vec::new();
+        for client in members.iter_mut() {
+            client.pump(60, 1).await?;
+            held.push(client.assignment().await?.len());
+        }
+        if held.iter().all(|held| *held == partitions) {
+            return Ok(());
+        }
+        ensure(Instant::now() < deadline, || {
+            format!("members hold {held:?} partitions, not {partitions} each")
+        })?;
+    }
+}
+
 /// Serves all members until together they hold exactly the partitions of `topics`, each once, and
 /// each member holds something.
 pub(super) async fn settle(members: &mut [Client], topics: &[(&str, i32)]) -> Result<(), Stop> {
@@ -143,13 +187,13 @@ pub(super) async fn settle(members: &mut [Client], topics: &[(&str, i32)]) -> Re
     }
 }
 
-async fn of_one(env: Env) -> Verdict {
+pub(super) async fn of_one(env: Env, protocol: GroupProtocol) -> Verdict {
     let (mut producer, topic) = env.topic(4).await?;
     producer.producer(&[]).await?;
     producer.produce_numbers(&topic, None, 0, 400).await?;
     let group = env.cx.unique("group");
     let mut first = env.client().await?;
-    first.member(&group, &[&topic], &[]).await?;
+    join(&mut first, protocol, &group, &[&topic], &[]).await?;
     let mut records = Vec::new();
     let deadline = Instant::now() + Duration::from_secs(15);
     while records.len() < 250 && Instant::now() < deadline {
@@ -168,7 +212,7 @@ async fn of_one(env: Env) -> Verdict {
     first.commit(Some(commits)).await?;
     first.close_consumer().await?;
     let mut second = env.client().await?;
-    second.member(&group, &[&topic], &[]).await?;
+    join(&mut second, protocol, &group, &[&topic], &[]).await?;
     for record in second.read_exactly(150).await? {
         let from = next.get(&record.partition).copied().unwrap_or(0);
         ensure(record.offset >= from, || {
@@ -178,15 +222,18 @@ async fn of_one(env: Env) -> Verdict {
     Ok(())
 }
 
-async fn of_five(env: Env) -> Verdict {
+pub(super) async fn of_five(env: Env, protocol: GroupProtocol) -> Verdict {
     let (_creator, topic) = env.topic(10).await?;
     let group = env.cx.unique("group");
     let mut members = Vec::new();
     for _ in 0..5 {
         let mut member = env.client().await?;
-        member.member(&group, &[&topic], &[]).await?;
+        join(&mut member, protocol, &group, &[&topic], &[]).await?;
         members.push(member);
         settle(&mut members, &[(&topic, 10)]).await?;
+    }
+    if protocol == Consumer {
+        share_evenly(&mut members, 2).await?;
     }
     while members.len() > 1 {
         let mut leaving = members.remove(0);
@@ -260,15 +307,15 @@ async fn regex(env: Env) -> Verdict {
     settle(&mut members, &[(&one, 2), (&two, 3)]).await
 }
 
-async fn two_topics(env: Env) -> Verdict {
+pub(super) async fn two_topics(env: Env, protocol: GroupProtocol) -> Verdict {
     let (mut admin, one) = env.topic(2).await?;
     let two = env.cx.unique("topic");
     admin.create_topic(&two, 2, &[]).await?;
     let group = env.cx.unique("group");
     let mut first = env.client().await?;
-    first.member(&group, &[&one], &[]).await?;
+    join(&mut first, protocol, &group, &[&one], &[]).await?;
     let mut second = env.client().await?;
-    second.member(&group, &[&two], &[]).await?;
+    join(&mut second, protocol, &group, &[&two], &[]).await?;
     let mut members = [first, second];
     settle(&mut members, &[(&one, 2), (&two, 2)]).await?;
     for (member, topic) in members.iter_mut().zip([&one, &two]) {
@@ -280,20 +327,21 @@ async fn two_topics(env: Env) -> Verdict {
     Ok(())
 }
 
-async fn more_partitions(env: Env) -> Verdict {
+pub(super) async fn more_partitions(env: Env, protocol: GroupProtocol) -> Verdict {
     let (mut admin, topic) = env.topic(2).await?;
     let group = env.cx.unique("group");
     let mut member = env.client().await?;
-    member
-        .member(&group, &[&topic], &[Setting::MetadataRefreshMs(400)])
-        .await?;
+    // A classic member looks for them itself.
+    let looks = [Setting::MetadataRefreshMs(400)];
+    let settings: &[Setting] = if protocol == Classic { &looks } else { &[] };
+    join(&mut member, protocol, &group, &[&topic], settings).await?;
     let mut members = [member];
     settle(&mut members, &[(&topic, 2)]).await?;
-    let op = crate::drivers::protocol::Op::CreatePartitions {
+    let op = Op::CreatePartitions {
         topic: topic.clone(),
         count: 5,
     };
-    super::client::all_done(&admin.outcomes(&op).await?)?;
+    all_done(&admin.outcomes(&op).await?)?;
     settle(&mut members, &[(&topic, 5)]).await
 }
 
@@ -379,30 +427,26 @@ async fn cooperative(env: Env) -> Verdict {
     Ok(())
 }
 
-async fn static_member_returns(env: Env) -> Verdict {
+pub(super) async fn static_member_returns(env: Env, protocol: GroupProtocol) -> Verdict {
     let (_creator, topic) = env.topic(4).await?;
     let group = env.cx.unique("group");
     let mut members = Vec::new();
     for instance in ["one", "two"] {
         let mut member = env.client().await?;
-        member
-            .member(
-                &group,
-                &[&topic],
-                &[Setting::GroupInstanceId(instance.into())],
-            )
-            .await?;
+        let instance = [Setting::GroupInstanceId(instance.into())];
+        join(&mut member, protocol, &group, &[&topic], &instance).await?;
         members.push(member);
     }
     settle(&mut members, &[(&topic, 4)]).await?;
     let before = members[1].assignment().await?;
     members[0].events.clear();
-    // A static member does not leave when it is closed.
+    // A classic static member does not leave when it is closed, and one of the consumer protocol leaves
+    // for a while: its place stays its own.
     let mut gone = members.remove(1);
     gone.close_consumer().await?;
     let mut back = env.client().await?;
-    back.member(&group, &[&topic], &[Setting::GroupInstanceId("two".into())])
-        .await?;
+    let instance = [Setting::GroupInstanceId("two".into())];
+    join(&mut back, protocol, &group, &[&topic], &instance).await?;
     members.push(back);
     settle(&mut members, &[(&topic, 4)]).await?;
     expect_eq(

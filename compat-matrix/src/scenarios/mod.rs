@@ -8,14 +8,17 @@ mod consume;
 mod consumer_groups;
 mod corners;
 mod faults;
+mod frameworks;
 mod groups;
 mod network;
 mod offsets;
 mod pairs;
 mod produce;
+mod queen;
 mod scale;
 mod security;
 mod streams;
+mod tenants;
 mod transactions;
 
 use std::sync::Arc;
@@ -27,17 +30,21 @@ use kafka_wire::ApiKey;
 
 use self::client::Client;
 use crate::cx::Cx;
+use crate::drivers::librdkafka::Librdkafka;
 use crate::drivers::{self, Driver};
 use crate::spec::{DEFAULT_TIME_OUT, Lane, Spec, Stop, Verdict};
-use crate::target::Node;
+use crate::target::{Kind, Node};
 use crate::wire::Access;
 
 /// Every scenario with every one of `clients`, and the clients with one another. Those about
-/// credentials are for targets that authenticate, and some of them for nodes of `ours`.
-pub fn specs(clients: &[drivers::Client], authenticates: bool, ours: bool) -> Vec<Spec> {
+/// credentials are for targets that authenticate, and those about tenants for cells.
+pub fn specs(clients: &[drivers::Client], kind: &Kind) -> Vec<Spec> {
     let mut scenarios = all();
-    if authenticates {
-        scenarios.extend(security::scenarios(ours));
+    if kind.authenticates() {
+        scenarios.extend(security::scenarios(kind.is_ours()));
+    }
+    if matches!(kind, Kind::FacadeCloud) {
+        scenarios.extend(tenants::scenarios());
     }
     let scenarios = &scenarios;
     clients
@@ -87,6 +94,8 @@ fn all() -> Vec<Scenario> {
         corners::scenarios(),
         transactions::scenarios(),
         streams::scenarios(),
+        frameworks::scenarios(),
+        queen::scenarios(),
     ]
     .concat()
 }
@@ -182,6 +191,23 @@ impl Env {
         Client::open(&self.cx, self.driver.as_ref(), server).await
     }
 
+    /// A client for what the driver's own cannot do, as who only makes and looks; the check is not
+    /// counted for it.
+    async fn helper(&self, server: &Access) -> Result<Client, Stop> {
+        let cx = self.cx.for_another_client();
+        Client::open(&cx, &Librdkafka::new(), server).await
+    }
+
+    /// A client that looks at what was written, where reading is not what the scenario is about: the
+    /// driver's own if it can read without a group.
+    async fn eyes(&self, server: &Access) -> Result<Client, Stop> {
+        if self.driver.can().has("assign") {
+            self.client_as(server).await
+        } else {
+            self.helper(server).await
+        }
+    }
+
     /// A new topic that only this scenario knows, and the client that made it.
     async fn topic(&self, partitions: i32) -> Result<(Client, String), Stop> {
         let mut client = self.client().await?;
@@ -197,6 +223,7 @@ mod tests {
 
     use super::{SMOKE, all, specs};
     use crate::drivers::Client;
+    use crate::target::Kind;
 
     #[test]
     fn there_are_at_least_forty_scenarios_and_each_is_named_once_and_names_its_apis() {
@@ -205,7 +232,7 @@ mod tests {
             label: id.into(),
             driver: Err("only named here".into()),
         };
-        let specs = specs(&[client("one"), client("two")], true, true);
+        let specs = specs(&[client("one"), client("two")], &Kind::FacadeCloud);
         assert!(specs.len() >= 80, "{}", specs.len());
         let ids: BTreeSet<_> = specs.iter().map(|spec| &spec.id).collect();
         assert_eq!(ids.len(), specs.len());

@@ -147,7 +147,7 @@ async fn produced(env: Env, rules: Vec<Rule>, settings: &[Setting]) -> Verdict {
     }
     hurt(&client)?;
     let total = ROUNDS * EACH;
-    let mut reader = env.client().await?;
+    let mut reader = env.eyes(env.cx.bootstrap()).await?;
     reader.reader(from_start(&topic, 1)).await?;
     let read = reader
         .read_exactly(usize::try_from(total).unwrap_or(usize::MAX))

@@ -114,7 +114,7 @@ pub(super) async fn read_back(
     partitions: i32,
     count: usize,
 ) -> Result<Vec<Incoming>, crate::spec::Stop> {
-    let mut reader = env.client().await?;
+    let mut reader = env.eyes(env.cx.bootstrap()).await?;
     reader.reader(from_start(topic, partitions)).await?;
     reader.read_exactly(count).await
 }
@@ -311,7 +311,7 @@ async fn large_records(env: Env) -> Verdict {
             Err(why) => return Err(why),
         };
         expect_eq("offset", &vec![(0, at as i64)], &places)?;
-        let mut reader = env.client().await?;
+        let mut reader = env.eyes(env.cx.bootstrap()).await?;
         reader
             .reader(vec![crate::drivers::protocol::Place::new(
                 &topic, 0, at as i64,

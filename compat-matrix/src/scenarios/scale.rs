@@ -103,7 +103,7 @@ async fn hundred_thousand_records(env: Env) -> Verdict {
         .await?;
     let delivered = client.try_numbers(&topic, Some(0), 0, COUNT, 100).await?;
     expect_eq("failed deliveries", &Vec::new(), &delivered.failed)?;
-    let mut reader = env.client().await?;
+    let mut reader = env.eyes(env.cx.bootstrap()).await?;
     reader.reader(from_start(&topic, 1)).await?;
     let read = reader.read_exactly(100_000).await?;
     for (at, record) in read.iter().enumerate() {

@@ -101,7 +101,7 @@ async fn reauthentication(env: Env) -> Verdict {
         .own_node(&[("QUEEN_KAFKA_REAUTH_MS", LASTS_MS)])
         .await?;
     // Without an end of its own, so that the node's setting is it.
-    let who = env.cx.target.guard()?.somebody("admin", None);
+    let who = env.cx.target.lasting_credentials()?;
     let server = node.bootstrap().with_credentials(Some(who));
     let mut client = env.client_as(&server).await?;
     let topic = env.cx.unique("topic");

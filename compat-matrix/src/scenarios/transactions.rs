@@ -5,7 +5,8 @@ use kafka_wire::ApiKey;
 use super::client::{Client, from_start, number};
 use super::{Env, Scenario};
 use crate::drivers::Refusal;
-use crate::drivers::protocol::{Isolation, Op, Place, Setting};
+use crate::drivers::protocol::{Isolation, Op, Place, ProducerIdentity, Setting};
+use crate::relay::{Act, Rule, Side};
 use crate::spec::{Stop, Verdict, ensure, expect_eq};
 use crate::target::Node;
 
@@ -54,6 +55,21 @@ pub(super) fn scenarios() -> Vec<Scenario> {
         )
         .on_its_own_node()
         .within(90),
+        Scenario::new(
+            "transaction-resumed",
+            "A transaction is committed by another producer that takes on its id and epoch, as Flink does after a failure",
+            APIS,
+            resumed,
+        )
+        .within(40),
+        Scenario::new(
+            "transaction-resumed-over-a-kill",
+            "The same after a kill of the server, where transactions are staged in Queen",
+            APIS,
+            resumed_over_a_kill,
+        )
+        .on_its_own_node()
+        .within(90),
     ]
 }
 
@@ -96,7 +112,7 @@ async fn commit_and_abort(env: Env) -> Verdict {
     op(&mut client, Op::CommitTransaction).await?;
     op(&mut client, Op::BeginTransaction).await?;
     client.produce_numbers(&topic, Some(0), 200, 5).await?;
-    let mut reader = env.client().await?;
+    let mut reader = env.eyes(env.cx.bootstrap()).await?;
     let seen = committed(&mut reader, &topic, 20).await?;
     expect_eq("the numbers", &(0..20).collect::<Vec<u64>>(), &seen)?;
     op(&mut client, Op::AbortTransaction).await?;
@@ -151,7 +167,7 @@ async fn consume_transform_produce(env: Env) -> Verdict {
     }
     let found = client.committed(vec![Place::new(&input, 0, 0)]).await?;
     expect_eq("the committed offset", &(COUNT as i64), &found[0].offset)?;
-    let mut reader = env.client().await?;
+    let mut reader = env.eyes(env.cx.bootstrap()).await?;
     let seen = committed(&mut reader, &output, COUNT as usize).await?;
     expect_eq("the numbers", &(0..COUNT).collect::<Vec<u64>>(), &seen)
 }
@@ -169,7 +185,7 @@ async fn fenced_zombie(env: Env) -> Verdict {
     op(&mut heir, Op::BeginTransaction).await?;
     heir.produce_numbers(&topic, Some(0), 0, 5).await?;
     op(&mut heir, Op::CommitTransaction).await?;
-    let mut reader = env.client().await?;
+    let mut reader = env.eyes(env.cx.bootstrap()).await?;
     let seen = committed(&mut reader, &topic, 5).await?;
     expect_eq("the numbers", &(0..5).collect::<Vec<u64>>(), &seen)
 }
@@ -188,7 +204,79 @@ async fn over_restart(env: Env) -> Verdict {
     node.start().await?;
     client.produce_numbers("kept", Some(0), 10, 10).await?;
     op(&mut client, Op::CommitTransaction).await?;
-    let mut reader = env.client_of(&node).await?;
+    let mut reader = env.eyes(node.bootstrap()).await?;
     let seen = committed(&mut reader, "kept", 20).await?;
     expect_eq("the numbers", &(0..20).collect::<Vec<u64>>(), &seen)
+}
+
+/// A producer that has sent ten numbers in a transaction, which is left open.
+async fn prepared(client: &mut Client, topic: &str, id: &str) -> Result<ProducerIdentity, Stop> {
+    client.require("resume_transaction")?;
+    transactional(client, id).await?;
+    op(client, Op::BeginTransaction).await?;
+    client.produce_numbers(topic, Some(0), 0, 10).await?;
+    Ok(client.call(&Op::TransactionIdentity).await?)
+}
+
+/// Ends a client as a crash does: a driver that ends would abort what is open.
+fn lose(client: Client) {
+    let nothing = Act::Cut { after_bytes: 0 };
+    let rule = Rule::new(Side::Request, ApiKey::END_TXN, nothing).times(u32::MAX);
+    client.relay().add(rule);
+    drop(client);
+}
+
+/// Commits as a producer that never asked for an id.
+async fn resume(client: &mut Client, id: &str, who: ProducerIdentity) -> Verdict {
+    client
+        .producer(&[Setting::TransactionalId(id.to_owned())])
+        .await?;
+    op(
+        client,
+        Op::ResumeTransaction {
+            producer_id: who.producer_id,
+            epoch: who.epoch,
+        },
+    )
+    .await?;
+    op(client, Op::CommitTransaction).await?;
+    Ok(())
+}
+
+async fn resumed(env: Env) -> Verdict {
+    let (mut lost, topic) = env.topic(1).await?;
+    let id = env.cx.unique("txn");
+    let who = prepared(&mut lost, &topic, &id).await?;
+    lose(lost);
+    let mut heir = env.client().await?;
+    resume(&mut heir, &id, who).await?;
+    let mut reader = env.eyes(env.cx.bootstrap()).await?;
+    let seen = committed(&mut reader, &topic, 10).await?;
+    expect_eq("the numbers", &(0..10).collect::<Vec<u64>>(), &seen)?;
+    // The next one that asks for an id goes on.
+    transactional(&mut heir, &id).await?;
+    op(&mut heir, Op::BeginTransaction).await?;
+    heir.produce_numbers(&topic, Some(0), 10, 10).await?;
+    op(&mut heir, Op::CommitTransaction).await?;
+    let mut reader = env.eyes(env.cx.bootstrap()).await?;
+    let seen = committed(&mut reader, &topic, 20).await?;
+    expect_eq("the numbers", &(0..20).collect::<Vec<u64>>(), &seen)
+}
+
+async fn resumed_over_a_kill(env: Env) -> Verdict {
+    let node = env
+        .cx
+        .own_node(&[("QUEEN_KAFKA_TXN_STAGE", "queen")])
+        .await?;
+    let mut lost = env.client_of(&node).await?;
+    lost.create_topic("kept", 1, &[]).await?;
+    let who = prepared(&mut lost, "kept", "resumed").await?;
+    lose(lost);
+    node.kill().await?;
+    node.start().await?;
+    let mut heir = env.client_of(&node).await?;
+    resume(&mut heir, "resumed", who).await?;
+    let mut reader = env.eyes(node.bootstrap()).await?;
+    let seen = committed(&mut reader, "kept", 10).await?;
+    expect_eq("the numbers", &(0..10).collect::<Vec<u64>>(), &seen)
 }

@@ -5,7 +5,6 @@ use std::path::Path;
 use super::node::Node;
 use super::queen::{QueenOptions, QueenProcess};
 use crate::spec::Stop;
-use crate::wire::Security;
 
 /// How many nodes.
 const NODES: usize = 3;
@@ -34,7 +33,7 @@ impl Cluster {
         let failed = |error: std::io::Error| Stop::fail(format!("a cluster's folders: {error}"));
         let options = QueenOptions {
             dir: Some(folder.join("queen")),
-            jwt_secret_file: None,
+            ..QueenOptions::default()
         };
         let queen = QueenProcess::start(&options, Some(&folder.join("queen.log"))).await?;
         let url = format!("http://{}", queen.addr);
@@ -49,8 +48,7 @@ impl Cluster {
                 ("QUEEN_KAFKA_NODE_ID", number.as_str()),
             ];
             settings.extend(SETTINGS);
-            let security = Security::default();
-            nodes.push(Node::launch_over(program.clone(), own, &settings, security, None).await?);
+            nodes.push(Node::launch_program(program.clone(), own, &settings).await?);
         }
         Ok(Self {
             nodes,

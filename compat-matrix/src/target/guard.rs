@@ -112,6 +112,7 @@ impl Guard {
         let asked = QueenOptions {
             dir: Some(folder.join("data")),
             jwt_secret_file: Some(self.secret_file.clone()),
+            ..QueenOptions::default()
         };
         let queen = QueenProcess::start(&asked, Some(&folder.join("queen.log"))).await?;
         let certificate = Certificate::in_folder(folder);

@@ -6,7 +6,9 @@ mod cluster;
 mod container;
 mod guard;
 mod node;
+mod outfit;
 mod queen;
+mod tenants;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,10 +22,12 @@ pub use guard::Guard;
 pub(crate) use node::free_port;
 pub use node::{Memory, Node, called_as_node};
 pub(crate) use queen::{COMMAND as SERVE_QUEEN, QueenOptions, QueenProcess, serve as serve_queen};
+pub use tenants::{Key, Tenants};
 
 use crate::relay::Front;
 use crate::spec::Stop;
-use crate::wire::Access;
+use crate::wire::{Access, Credentials};
+use outfit::Outfit;
 
 /// The kinds of target.
 #[derive(Clone, Debug)]
@@ -32,6 +36,9 @@ pub enum Kind {
     Facade,
     /// The same under TLS and SASL, over a Queen of its own process that asks for tokens.
     FacadeSaslTls,
+    /// The same as a tenant of a cell: over a Queen behind its proxy, with SASL in the clear, where a
+    /// password is a key of the tenant.
+    FacadeCloud,
     /// A server that somebody else started.
     Bootstrap(Access),
     /// Apache Kafka in a container that is started here.
@@ -44,6 +51,7 @@ impl Kind {
         match self {
             Self::Facade => "facade",
             Self::FacadeSaslTls => "facade-sasl-tls",
+            Self::FacadeCloud => "facade-cloud",
             Self::Bootstrap(_) => "bootstrap",
             Self::Container => "container",
         }
@@ -53,7 +61,9 @@ impl Kind {
     pub const fn expectations(&self) -> &'static str {
         match self {
             Self::Container => "apache-kafka",
-            Self::Facade | Self::FacadeSaslTls | Self::Bootstrap(_) => self.name(),
+            Self::Facade | Self::FacadeSaslTls | Self::FacadeCloud | Self::Bootstrap(_) => {
+                self.name()
+            }
         }
     }
 
@@ -61,14 +71,14 @@ impl Kind {
     pub const fn authenticates(&self) -> bool {
         match self {
             Self::Facade | Self::Container => false,
-            Self::FacadeSaslTls => true,
+            Self::FacadeSaslTls | Self::FacadeCloud => true,
             Self::Bootstrap(access) => access.security().sasl.is_some(),
         }
     }
 
     /// Whether its nodes are processes of ours: `queen-kafka`, to be killed and configured.
     pub const fn is_ours(&self) -> bool {
-        matches!(self, Self::Facade | Self::FacadeSaslTls)
+        matches!(self, Self::Facade | Self::FacadeSaslTls | Self::FacadeCloud)
     }
 
     /// Whether it is still there after the run, with everything that checks left on it.
@@ -84,7 +94,7 @@ pub struct Target {
     shared: Node,
     /// Certificates for relays, and for nodes under TLS.
     authority: Arc<Authority>,
-    guard: Option<Guard>,
+    outfit: Outfit,
     container: Option<Container>,
     scratch: Arc<tempfile::TempDir>,
     topics: Mutex<Vec<String>>,
@@ -128,27 +138,30 @@ impl Target {
             .map_err(|error| Stop::fail(format!("no scratch folder: {error}")))?;
         let scratch = Arc::new(scratch);
         let authority = Arc::new(Authority::new(scratch.path())?);
-        let guard = match &kind {
-            Kind::FacadeSaslTls => Some(Guard::new(Arc::clone(&authority), scratch.path())?),
-            Kind::Facade | Kind::Bootstrap(_) | Kind::Container => None,
+        let outfit = match &kind {
+            Kind::FacadeSaslTls => {
+                Outfit::Guarded(Guard::new(Arc::clone(&authority), scratch.path())?)
+            }
+            Kind::FacadeCloud => Outfit::Cell(Tenants::new(scratch.path())?),
+            Kind::Facade | Kind::Bootstrap(_) | Kind::Container => Outfit::Bare,
         };
         let mut container = None;
         let shared = match &kind {
-            Kind::Facade | Kind::FacadeSaslTls => {
-                Node::launch(new_folder(&scratch)?, &[], guard.as_ref()).await?
-            }
             Kind::Bootstrap(access) => Node::at(access.clone()).await?,
             Kind::Container => {
                 let (running, node) = Container::start().await?;
                 container = Some(running);
                 node
             }
+            Kind::Facade | Kind::FacadeSaslTls | Kind::FacadeCloud => {
+                Node::launch(new_folder(&scratch)?, &[], &outfit).await?
+            }
         };
         Ok(Self {
             kind,
             shared,
             authority,
-            guard,
+            outfit,
             container,
             scratch,
             topics: Mutex::default(),
@@ -167,7 +180,7 @@ impl Target {
         match (self.bounds.patience, &self.kind) {
             (Some(factor), _) => factor,
             (None, Kind::Facade) => 1,
-            (None, Kind::FacadeSaslTls) => 2,
+            (None, Kind::FacadeSaslTls | Kind::FacadeCloud) => 2,
             (None, Kind::Bootstrap(_) | Kind::Container) => 3,
         }
     }
@@ -188,17 +201,45 @@ impl Target {
     ///
     /// [`Stop::Skip`] where they have none that this program knows.
     pub fn guard(&self) -> Result<&Guard, Stop> {
-        self.guard
-            .as_ref()
-            .ok_or_else(|| Stop::skip("needs the secrets of a node of ours under TLS and SASL"))
+        match &self.outfit {
+            Outfit::Guarded(guard) => Ok(guard),
+            Outfit::Bare | Outfit::Cell(_) => Err(Stop::skip(
+                "needs the secrets of a node of ours under TLS and SASL",
+            )),
+        }
+    }
+
+    /// The tenants of its cells.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Skip`] where there are none that this program knows.
+    pub fn tenants(&self) -> Result<&Tenants, Stop> {
+        match &self.outfit {
+            Outfit::Cell(tenants) => Ok(tenants),
+            Outfit::Bare | Outfit::Guarded(_) => Err(Stop::skip("needs a cell of ours")),
+        }
+    }
+
+    /// Somebody who may do everything, and whose authentication has no end of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Skip`] where nodes of ours ask nobody who he is.
+    pub fn lasting_credentials(&self) -> Result<Credentials, Stop> {
+        match &self.outfit {
+            Outfit::Guarded(guard) => Ok(guard.somebody("admin", None)),
+            Outfit::Cell(tenants) => Ok(tenants.credentials(Key::Owner)),
+            Outfit::Bare => Err(Stop::skip("nobody needs a password here")),
+        }
     }
 
     /// What nobody may print: what processes and clients were given as secrets.
     pub fn secrets(&self) -> Vec<Secret<String>> {
-        let own = self.guard.as_ref().map(Guard::secrets).unwrap_or_default();
+        let own = self.outfit.secrets();
         let users = match &self.kind {
             Kind::Bootstrap(access) => access.security().sasl.as_ref(),
-            Kind::Facade | Kind::FacadeSaslTls | Kind::Container => None,
+            Kind::Facade | Kind::FacadeSaslTls | Kind::FacadeCloud | Kind::Container => None,
         };
         let users = users.map(|sasl| sasl.password.clone());
         own.into_iter().chain(users).collect()
@@ -270,8 +311,8 @@ impl Target {
     /// [`Stop::Skip`] where nodes cannot be started; [`Stop::Fail`] when it does not get ready.
     pub async fn own_node(&self, settings: &[(&str, &str)]) -> Result<Node, Stop> {
         match &self.kind {
-            Kind::Facade | Kind::FacadeSaslTls => {
-                Node::launch(new_folder(&self.scratch)?, settings, self.guard.as_ref()).await
+            Kind::Facade | Kind::FacadeSaslTls | Kind::FacadeCloud => {
+                Node::launch(new_folder(&self.scratch)?, settings, &self.outfit).await
             }
             Kind::Bootstrap(_) | Kind::Container => Err(Stop::skip(
                 "needs a node that can be killed or configured; this target is no node of ours",

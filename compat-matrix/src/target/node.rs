@@ -10,11 +10,11 @@ use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
-use super::guard::Guard;
+use super::outfit::{Equipment, Outfit};
 use super::queen::QueenProcess;
 use crate::cx::last_lines;
 use crate::spec::Stop;
-use crate::wire::{Access, Connection, Security};
+use crate::wire::{Access, Connection};
 
 /// How long a node may take to answer its first request.
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -88,20 +88,12 @@ impl Node {
     pub(super) async fn launch(
         folder: PathBuf,
         settings: &[(&str, &str)],
-        guard: Option<&Guard>,
+        outfit: &Outfit,
     ) -> Result<Self, Stop> {
         let program = std::env::current_exe()
             .map_err(|error| Stop::fail(format!("cannot find this program: {error}")))?;
-        let Some(guard) = guard else {
-            return Self::launch_program(program, folder, settings).await;
-        };
-        let (queen, equipment) = guard.equip(&folder).await?;
-        let equipment = equipment.iter();
-        let all: Vec<(&str, &str)> = equipment
-            .map(|(name, value)| (name.as_str(), value.as_str()))
-            .chain(settings.iter().copied())
-            .collect();
-        Self::launch_over(program, folder, &all, guard.security()?, Some(queen)).await
+        let equipment = outfit.equip(&folder).await?;
+        Self::launch_over(program, folder, settings, equipment).await
     }
 
     /// As [`Node::launch`], with another build of `queen-kafka` than the one in this program.
@@ -110,15 +102,14 @@ impl Node {
         folder: PathBuf,
         settings: &[(&str, &str)],
     ) -> Result<Self, Stop> {
-        Self::launch_over(program, folder, settings, Security::default(), None).await
+        Self::launch_over(program, folder, settings, Equipment::default()).await
     }
 
     pub(super) async fn launch_over(
         program: PathBuf,
         folder: PathBuf,
         settings: &[(&str, &str)],
-        security: Security,
-        queen: Option<QueenProcess>,
+        equipment: Equipment,
     ) -> Result<Self, Stop> {
         let port = free_port().map_err(|error| Stop::fail(format!("no free port: {error}")))?;
         let bootstrap = format!("127.0.0.1:{port}");
@@ -130,18 +121,21 @@ impl Node {
             ("QUEEN_KAFKA_ADDR".into(), bootstrap.clone()),
             ("QUEEN_KAFKA_ADVERTISED_ADDR".into(), bootstrap.clone()),
         ];
-        for (name, value) in DEFAULT_SETTINGS.iter().chain(settings) {
+        let equipped = equipment.settings.iter();
+        let equipped = equipped.map(|(name, value)| (name.as_str(), value.as_str()));
+        let given = DEFAULT_SETTINGS.iter().copied().chain(equipped);
+        for (name, value) in given.chain(settings.iter().copied()) {
             all.retain(|(known, _)| known != name);
-            all.push(((*name).to_owned(), (*value).to_owned()));
+            all.push((name.to_owned(), value.to_owned()));
         }
         let node = Self {
-            access: Access::new(bootstrap, security),
+            access: Access::new(bootstrap, equipment.security),
             own: Some(Own {
                 program,
                 folder,
                 settings: all,
                 process: Mutex::new(None),
-                _queen: queen,
+                _queen: equipment.queen,
             }),
         };
         node.start().await?;

@@ -1,5 +1,5 @@
 //! A Queen on a socket, in a process of its own: this program under the hidden command `serve-queen`.
-//! The same code that a node embeds.
+//! The same code that a node embeds, and before it the proxy of a cell where one is asked for.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -8,9 +8,13 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use fake_queen::auth::Key;
+use fake_queen::ids::TenantId;
+use fake_queen::proxy::{self, Cell, CellFile, Proxy};
 use fake_queen::{Options, Queen, Storage};
+use host::Host;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+use uuid::Uuid;
 
 use crate::spec::Stop;
 
@@ -32,6 +36,12 @@ pub(crate) struct QueenOptions {
     /// Calls need a token that is signed with the secret in this file.
     #[arg(long)]
     pub(crate) jwt_secret_file: Option<PathBuf>,
+    /// It is the Queen of the cell in this file, and the port is the cell's proxy.
+    #[arg(long)]
+    pub(crate) cell: Option<PathBuf>,
+    /// Tenants of the cell that may write KV rows.
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) kv_grant: Vec<Uuid>,
 }
 
 /// A running one; killed when dropped.
@@ -51,6 +61,12 @@ impl QueenProcess {
         }
         if let Some(file) = &asked.jwt_secret_file {
             command.arg("--jwt-secret-file").arg(file);
+        }
+        if let Some(file) = &asked.cell {
+            command.arg("--cell").arg(file);
+        }
+        for tenant in &asked.kv_grant {
+            command.arg("--kv-grant").arg(tenant.to_string());
         }
         if let Some(log) = log {
             command.stderr(File::create(log).map_err(failed)?);
@@ -89,12 +105,35 @@ pub(crate) async fn serve(asked: QueenOptions) -> Result<(), Stop> {
             .map_err(failed)?
             .map(|secret| Key::new(secret.trim_ascii_end())),
         storage: asked.dir.map_or(Storage::Memory, Storage::Directory),
+        tenancy_header: asked.cell.is_some(),
+        kv_require_grant: asked.cell.is_some(),
         ..Options::default()
     };
     let queen = Queen::start(host.clone(), options).await.map_err(failed)?;
+    for tenant in asked.kv_grant {
+        queen.grant_kv(TenantId(tenant), true);
+    }
+    let proxy = match asked.cell {
+        Some(file) => Some(proxy(&host, &file, &queen)?),
+        None => None,
+    };
     let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
     let listener = host.net.bind(any_port).await.map_err(failed)?;
     println!("{}", listener.local_addr());
-    queen.serve(listener);
+    match &proxy {
+        Some(proxy) => proxy.serve(listener),
+        None => queen.serve(listener),
+    }
     std::future::pending().await
+}
+
+/// The proxy before `queen` of the cell in `file`.
+fn proxy(host: &Host, file: &Path, queen: &Queen) -> Result<Proxy, Stop> {
+    let cell = Cell::new(host.clone());
+    let text = std::fs::read(file).map_err(failed)?;
+    let described = CellFile::parse(&text).map_err(failed)?;
+    described.apply(&cell).map_err(failed)?;
+    let upstream = queen.clone().in_process().connector;
+    let options = proxy::Options::default();
+    Proxy::new(host.clone(), cell, upstream, options).map_err(failed)
 }

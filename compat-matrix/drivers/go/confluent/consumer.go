@@ -137,7 +137,7 @@ func (c *consumer) poll(line lines.Line) (any, error) {
 		switch event := c.client.Poll(min(sliceMs, op.IdleMs)).(type) {
 		case *kafka.Message:
 			if err := event.TopicPartition.Error; err != nil {
-				c.events.Note(lines.Event{Event: "error", Message: err.Error()})
+				c.events.Failed(client, err)
 				continue
 			}
 			records = append(records, incoming(event))

@@ -203,7 +203,7 @@ func (c *consumer) poll(line lines.Line) (any, error) {
 		cancel()
 		fetches.EachError(func(topic string, partition int32, err error) {
 			if !errors.Is(err, context.DeadlineExceeded) {
-				c.events.Note(lines.Event{Event: "error", Message: err.Error()})
+				c.events.Failed(client, err)
 			}
 		})
 		fetches.EachRecord(func(record *kgo.Record) {

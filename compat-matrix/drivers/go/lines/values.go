@@ -243,6 +243,15 @@ type Outcomes map[string]any
 // Answer makes an answer of outcomes.
 func (o Outcomes) Answer() any { return map[string]any{"outcomes": o} }
 
+// Failed notes an error that the client tells beside its answers, Kafka's name of its code in front.
+func (e *Events) Failed(client Client, err error) {
+	message := err.Error()
+	if name, ok := code(client, err).(string); ok {
+		message = name + ": " + message
+	}
+	e.Note(Event{Event: "error", Message: message})
+}
+
 // Put notes one; what has no code is told in the client's own words.
 func (o Outcomes) Put(client Client, name string, err error) {
 	switch named := code(client, err); {

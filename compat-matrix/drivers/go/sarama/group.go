@@ -58,7 +58,7 @@ func (m *membership) run(ctx context.Context, topics []string) {
 			return
 		}
 		if err != nil {
-			m.consumer.events.Note(lines.Event{Event: "error", Message: err.Error()})
+			m.consumer.events.Failed(client, err)
 		}
 	}
 }
@@ -186,6 +186,10 @@ func (c *consumer) commitOutside(places []lines.Place) error {
 		managed = append(managed, partition)
 	}
 	manager.Commit()
+	// Each is let go with the next automatic commit, so all are asked before one is waited for.
+	for _, partition := range managed {
+		partition.AsyncClose()
+	}
 	for _, partition := range managed {
 		// Closing tells what went wrong.
 		failed = errors.Join(failed, partition.Close())

@@ -160,7 +160,7 @@ func (c *consumer) start(from *kafka.Reader) *reader {
 			message, err := one.FetchMessage(ctx)
 			if err != nil {
 				if ctx.Err() == nil {
-					c.events.Note(lines.Event{Event: "error", Message: err.Error()})
+					c.events.Failed(client, err)
 					time.Sleep(slice)
 				}
 				continue
@@ -276,7 +276,7 @@ func (c *consumer) take(message kafka.Message) {
 		ctx, cancel := bounded()
 		defer cancel()
 		if err := c.group.CommitMessages(ctx, message); err != nil {
-			c.events.Note(lines.Event{Event: "error", Message: err.Error()})
+			c.events.Failed(client, err)
 		}
 	}
 }

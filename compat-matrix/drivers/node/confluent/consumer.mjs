@@ -1,5 +1,6 @@
 // Groups, assignments, positions, commits, offsets by time.
 
+import { Unsupported } from "../lib/lines.mjs";
 import { place, places, text } from "../lib/values.mjs";
 import { words } from "./main.mjs";
 import { called } from "./producer.mjs";
@@ -10,7 +11,12 @@ const UNKNOWN = -1001;
 const ASSIGNED = -175;
 
 const listed = (found) =>
-  found.map(({ topic, partition, offset, metadata }) => ({ topic, partition, offset, metadata }));
+  found.map(({ topic, partition, offset, metadata }) => {
+    if (typeof offset === "bigint") {
+      throw new Unsupported("an offset of more than 53 bits");
+    }
+    return { topic, partition, offset, metadata };
+  });
 
 const answered = (found) => {
   const failed = found.find((each) => each.error);

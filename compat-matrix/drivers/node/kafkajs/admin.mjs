@@ -69,18 +69,29 @@ export class Administration {
     }
   }
 
-  create_topics(op) {
+  async create_topics(op) {
     const topics = new Map(op.topics.map((each) => [each.name, each]));
-    return this.outcomes(topics.keys(), async (name) => {
-      const { partitions, config = {} } = topics.get(name);
-      const configEntries = Object.entries(config).map(([each, value]) => ({ name: each, value }));
-      const created = await this.admin.createTopics({
-        validateOnly: op.validate_only,
-        waitForLeaders: false,
-        topics: [{ topic: name, numPartitions: partitions, replicationFactor: 1, configEntries }],
-      });
+    const wanted = (names) => ({
+      validateOnly: op.validate_only,
+      waitForLeaders: false,
+      topics: names.map((name) => {
+        const { partitions, config = {} } = topics.get(name);
+        const entries = Object.entries(config).map(([each, value]) => ({ name: each, value }));
+        const sizes = { numPartitions: partitions, replicationFactor: 1 };
+        return { topic: name, ...sizes, configEntries: entries };
+      }),
+    });
+    const names = [...topics.keys()];
+    if (names.length > 1) {
+      // All at once where all are right.
+      const created = await this.ask(this.admin.createTopics(wanted(names))).catch(() => false);
+      if (created) {
+        return { outcomes: Object.fromEntries(names.map((name) => [name, null])) };
+      }
+    }
+    return this.outcomes(names, async (name) => {
       // The client swallows this one code.
-      if (!created) {
+      if (!(await this.admin.createTopics(wanted([name])))) {
         throw Object.assign(new Error(name), {
           name: "KafkaJSProtocolError",
           type: "TOPIC_ALREADY_EXISTS",

@@ -11,6 +11,8 @@ const PROTOCOL = 1;
 // Offsets have 64 bits and Node's numbers 53: whole numbers of any size are written as BigInts are.
 const MARK = randomUUID();
 const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, "g");
+// A text, which stays as it is, or a whole number that may have more than 53 bits.
+const TEXT_OR_LONG = /"(?:[^"\\]|\\.)*"|-?\d{16,}(?=[,\]}\s])/g;
 
 /** The client has no way to do it, whatever the server says. */
 export class Unsupported extends Error {}
@@ -29,6 +31,14 @@ function toLine(value) {
   return JSON.stringify(value, marked).replace(MARKED, "$1") + "\n";
 }
 
+/** Whole numbers of more than 53 bits are BigInts, in the other direction too. */
+function fromLine(line) {
+  const marked = line.replace(TEXT_OR_LONG, (each) => (each[0] === '"' ? each : `"${MARK}${each}"`));
+  return JSON.parse(marked, (_, each) =>
+    typeof each === "string" && each.startsWith(MARK) ? BigInt(each.slice(MARK.length)) : each,
+  );
+}
+
 /** Answers until standard input ends. */
 export async function serve(client) {
   // A library that prints would break the protocol.
@@ -37,7 +47,7 @@ export async function serve(client) {
   for await (const line of createInterface({ input: process.stdin })) {
     let reply;
     try {
-      const op = JSON.parse(line);
+      const op = fromLine(line);
       if (op.op === "hello") {
         reply = { ok: hello(client) };
       } else if (op.op === "begin") {

@@ -22,8 +22,6 @@ use crate::spec::Stop;
 
 /// What the `rdkafka` crate has no call for, and what this build of librdkafka leaves out.
 const LACKS: &[&str] = &[
-    "start_word_count",
-    "stop_word_count",
     "change_topic_config",
     "list_offsets",
     "group_offsets",
@@ -33,6 +31,11 @@ const LACKS: &[&str] = &[
     "describe_log_dirs",
     "assignor.sticky",
 ];
+
+/// Everything that it cannot do.
+fn lacks() -> Vec<&'static str> {
+    [LACKS, &Op::FRAMEWORKS].concat()
+}
 
 /// librdkafka as the `rdkafka` crate builds it.
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ impl Librdkafka {
         Self {
             label: format!("librdkafka {version}"),
             // A test holds the names to be right.
-            can: Capabilities::all_but(LACKS).unwrap_or_default(),
+            can: Capabilities::all_but(&lacks()).unwrap_or_default(),
         }
     }
 
@@ -112,13 +115,13 @@ impl Session for InProcess {
 
 #[cfg(test)]
 mod tests {
-    use super::{LACKS, Librdkafka};
+    use super::{Librdkafka, lacks};
     use crate::drivers::Driver as _;
     use crate::drivers::protocol::Capabilities;
 
     #[test]
     fn what_is_lacking_are_capabilities() {
-        let expected = Capabilities::all_but(LACKS).unwrap();
+        let expected = Capabilities::all_but(&lacks()).unwrap();
         assert_eq!(Librdkafka::new().can(), &expected);
     }
 }

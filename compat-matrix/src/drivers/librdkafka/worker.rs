@@ -146,7 +146,17 @@ impl Worker {
             | Op::DescribeCluster
             | Op::DescribeLogDirs { .. }
             | Op::StartWordCount { .. }
-            | Op::StopWordCount => Err(Refusal::unable(op.name())),
+            | Op::StopWordCount
+            | Op::TransactionIdentity
+            | Op::ResumeTransaction { .. }
+            | Op::StartFileCopy { .. }
+            | Op::StopFileCopy
+            | Op::StartListener { .. }
+            | Op::StopListener
+            | Op::OpenQueen { .. }
+            | Op::QueenPush { .. }
+            | Op::QueenPop { .. }
+            | Op::QueenMove { .. } => Err(Refusal::unable(op.name())),
         }
     }
 

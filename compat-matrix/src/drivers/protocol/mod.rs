@@ -19,5 +19,5 @@ pub use settings::{
 };
 pub use values::{
     Cluster, Configs, Deliveries, Event, Group, Groups, Incoming, NewTopic, Outcomes, Outgoing,
-    Place, Places, Polled, TopicConfig, Topics, Watermarks,
+    Payloads, Place, Places, Polled, ProducerIdentity, TopicConfig, Topics, Watermarks,
 };

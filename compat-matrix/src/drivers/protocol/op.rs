@@ -228,14 +228,101 @@ pub enum Op {
     },
     /// Ends the application in good order. Answer: `{}`.
     StopWordCount,
+    /// The id and epoch of the open transaction's producer. Answer: [`super::ProducerIdentity`].
+    TransactionIdentity,
+    /// Makes the session's producer, which has not asked for an id, the one of this id and epoch in
+    /// its open transaction. Answer: `{}`.
+    ResumeTransaction {
+        /// As [`Op::TransactionIdentity`] answered.
+        producer_id: i64,
+        /// As [`Op::TransactionIdentity`] answered.
+        epoch: i16,
+    },
+    /// Starts a worker that copies the lines of a file to a topic, exactly once, and the topic's
+    /// values to another file, at least once. What it has done it keeps in the cluster. Answer: `{}`,
+    /// when it runs.
+    StartFileCopy {
+        /// Its group, and what its own topics begin with.
+        application: String,
+        /// Path of a file that is there.
+        from: String,
+        /// Topic.
+        topic: String,
+        /// Path of a file.
+        to: String,
+    },
+    /// Ends the worker in good order. Answer: `{}`.
+    StopFileCopy,
+    /// Starts a listener that copies values from `input` to partition 0 of `output`, each in a
+    /// transaction, and fails after it has copied one that begins with `bad`; what has failed three
+    /// times goes to partition 0 of `dead`. Answer: `{}`, when partitions are assigned.
+    StartListener {
+        /// Its group.
+        group: String,
+        /// Topic.
+        input: String,
+        /// Topic.
+        output: String,
+        /// Topic.
+        dead: String,
+    },
+    /// Ends the listener in good order. Answer: `{}`.
+    StopListener,
+    /// Opens a client of Queen itself. Answer: `{}`.
+    OpenQueen {
+        /// `http://host:port`.
+        url: String,
+    },
+    /// Pushes to partition `0` of a queue. Answer: `{}`.
+    QueenPush {
+        /// Queue.
+        queue: String,
+        /// Any JSON.
+        payloads: Vec<serde_json::Value>,
+    },
+    /// Pops from partition `0` of a queue, from its beginning on, and acknowledges. Does not wait.
+    /// Answer: [`super::Payloads`].
+    QueenPop {
+        /// Queue.
+        queue: String,
+        /// Consumer group of Queen's own.
+        group: String,
+        /// At most so many.
+        max: usize,
+    },
+    /// Pops as [`Op::QueenPop`], and acknowledges and pushes to another queue in one transaction.
+    /// Answer: [`super::Payloads`].
+    QueenMove {
+        /// Queue.
+        from: String,
+        /// Queue.
+        to: String,
+        /// Consumer group of Queen's own.
+        group: String,
+        /// At most so many.
+        max: usize,
+    },
 }
 
 impl Op {
-    /// The names of the operations that only frameworks have.
-    pub const FRAMEWORKS: [&'static str; 2] = ["start_word_count", "stop_word_count"];
+    /// The names of the operations that only frameworks have, and clients of Queen.
+    pub const FRAMEWORKS: [&'static str; 12] = [
+        "start_word_count",
+        "stop_word_count",
+        "transaction_identity",
+        "resume_transaction",
+        "start_file_copy",
+        "stop_file_copy",
+        "start_listener",
+        "stop_listener",
+        "open_queen",
+        "queen_push",
+        "queen_pop",
+        "queen_move",
+    ];
 
     /// The names of all operations.
-    pub const NAMES: [&'static str; 42] = [
+    pub const NAMES: [&'static str; 52] = [
         "open_producer",
         "produce",
         "produce_numbers",
@@ -278,6 +365,16 @@ impl Op {
         "describe_log_dirs",
         "start_word_count",
         "stop_word_count",
+        "transaction_identity",
+        "resume_transaction",
+        "start_file_copy",
+        "stop_file_copy",
+        "start_listener",
+        "stop_listener",
+        "open_queen",
+        "queen_push",
+        "queen_pop",
+        "queen_move",
     ];
 
     /// The operation's name on the line.
@@ -325,6 +422,16 @@ impl Op {
             Self::DescribeLogDirs { .. } => "describe_log_dirs",
             Self::StartWordCount { .. } => "start_word_count",
             Self::StopWordCount => "stop_word_count",
+            Self::TransactionIdentity => "transaction_identity",
+            Self::ResumeTransaction { .. } => "resume_transaction",
+            Self::StartFileCopy { .. } => "start_file_copy",
+            Self::StopFileCopy => "stop_file_copy",
+            Self::StartListener { .. } => "start_listener",
+            Self::StopListener => "stop_listener",
+            Self::OpenQueen { .. } => "open_queen",
+            Self::QueenPush { .. } => "queen_push",
+            Self::QueenPop { .. } => "queen_pop",
+            Self::QueenMove { .. } => "queen_move",
         }
     }
 }

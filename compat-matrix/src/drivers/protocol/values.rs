@@ -123,6 +123,22 @@ pub enum Event {
     },
 }
 
+/// What is in messages of Queen.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Payloads {
+    /// In order.
+    pub payloads: Vec<serde_json::Value>,
+}
+
+/// Who is in a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProducerIdentity {
+    /// The server's id of the producer.
+    pub producer_id: i64,
+    /// How often somebody took the transactional id over.
+    pub epoch: i16,
+}
+
 /// The bounds of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watermarks {

@@ -38,7 +38,7 @@ final class Json {
 
     static Map<String, String> entries(JsonNode object) {
         Map<String, String> entries = new TreeMap<>();
-        object.fields().forEachRemaining(e -> entries.put(e.getKey(), e.getValue().asText()));
+        object.fieldNames().forEachRemaining(name -> entries.put(name, object.get(name).asText()));
         return entries;
     }
 

@@ -63,20 +63,9 @@ public final class Main {
     private static ObjectNode hello() throws IOException {
         ObjectNode hello = Json.object();
         hello.put("protocol", PROTOCOL);
-        hello.put("client", "kafka-clients");
-        hello.put("version", version());
-        Capabilities.all().forEach(hello.putArray("can")::add);
+        hello.put("client", Session.CLIENT);
+        hello.put("version", Session.version());
+        Session.capabilities().forEach(hello.putArray("can")::add);
         return hello;
-    }
-
-    private static String version() {
-        // 4.4 moved the class; the jar's file name is the same everywhere.
-        String jar =
-                org.apache.kafka.clients.producer.KafkaProducer.class
-                        .getProtectionDomain()
-                        .getCodeSource()
-                        .getLocation()
-                        .getPath();
-        return jar.replaceAll(".*/kafka-clients-(.*)\\.jar", "$1");
     }
 }

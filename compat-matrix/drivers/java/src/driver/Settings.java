@@ -118,6 +118,13 @@ final class Settings implements AutoCloseable {
         return '"' + text.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
     }
 
+    /** What every client needs to connect. */
+    Properties common() {
+        Properties properties = new Properties();
+        properties.putAll(common);
+        return properties;
+    }
+
     Properties producer(JsonNode settings) {
         Properties properties = translate(settings);
         properties.put("max.block.ms", String.valueOf(CALL_MS));
@@ -144,16 +151,14 @@ final class Settings implements AutoCloseable {
     }
 
     Properties admin() {
-        Properties properties = new Properties();
-        properties.putAll(common);
+        Properties properties = common();
         properties.put("request.timeout.ms", String.valueOf(CALL_MS));
         return properties;
     }
 
     /** Those of an application that loses its server for a moment and goes on. */
     Properties streams() {
-        Properties properties = new Properties();
-        properties.putAll(common);
+        Properties properties = common();
         properties.remove("default.api.timeout.ms");
         properties.put("processing.guarantee", "exactly_once_v2");
         properties.put("commit.interval.ms", "100");
@@ -166,10 +171,9 @@ final class Settings implements AutoCloseable {
     }
 
     private Properties translate(JsonNode settings) {
-        Properties properties = new Properties();
-        properties.putAll(common);
-        settings.fields()
-                .forEachRemaining(entry -> put(properties, entry.getKey(), entry.getValue()));
+        Properties properties = common();
+        settings.fieldNames()
+                .forEachRemaining(name -> put(properties, name, settings.get(name)));
         return properties;
     }
 

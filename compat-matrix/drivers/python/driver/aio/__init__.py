@@ -3,7 +3,7 @@
 import aiokafka
 from aiokafka.errors import KafkaError
 
-from ..lines import Unsupported
+from .. import session
 from ..values import all_but, code_name
 from .admin import Administration
 from .consumer import Consuming
@@ -44,61 +44,22 @@ def code(error: BaseException) -> str | None:
     return code_name(number) if isinstance(number, int) else None
 
 
-class Session:
+class Session(session.Session):
     """The clients of one session."""
 
+    Producing, Consuming, Administration = Producing, Consuming, Administration
+
     def __init__(self, begin: dict):
-        self.common = common(begin)
-        self.producer = self.consumer = self.admin = None
+        super().__init__(common(begin))
 
-    async def perform(self, op: dict) -> dict:
-        match op["op"]:
-            case "open_producer":
-                await self.close_producer()
-                self.producer = await Producing.open(self.common | producer(op["settings"]))
-                return {}
-            case "close_producer":
-                await self.close_producer()
-                return {}
-            case "open_consumer":
-                await self.close_consumer()
-                self.consumer = await Consuming.open(self.common | consumer(op["settings"]))
-                return {}
-            case "close_consumer":
-                await self.close_consumer()
-                return {}
-            case "send_offsets":
-                group = opened(self.consumer, "consumer").group
-                return await opened(self.producer, "producer").send_offsets(op["offsets"], group)
-            case name if name in Producing.OPERATIONS:
-                return await getattr(opened(self.producer, "producer"), name)(op)
-            case name if name in Consuming.OPERATIONS:
-                return await getattr(opened(self.consumer, "consumer"), name)(op)
-            case name if name in Administration.OPERATIONS:
-                self.admin = self.admin or await Administration.open(self.common)
-                return await getattr(self.admin, name)(op)
-            case name:
-                raise Unsupported(name)
+    def open_producer(self, settings: dict):
+        return Producing.open(self.common | producer(settings))
 
-    async def close_producer(self) -> None:
-        open_one, self.producer = self.producer, None
-        if open_one is not None:
-            await open_one.close()
+    def open_consumer(self, settings: dict):
+        return Consuming.open(self.common | consumer(settings))
 
-    async def close_consumer(self) -> None:
-        open_one, self.consumer = self.consumer, None
-        if open_one is not None:
-            await open_one.close()
+    def open_admin(self):
+        return Administration.open(self.common)
 
-    async def close(self) -> None:
-        await self.close_producer()
-        await self.close_consumer()
-        if self.admin is not None:
-            await self.admin.close()
-        self.admin = None
-
-
-def opened(what, name: str):
-    if what is None:
-        raise RuntimeError(f"this session has no {name} open")
-    return what
+    def send_offsets(self, offsets: list):
+        return self.opened("producer").send_offsets(offsets, self.opened("consumer").group)

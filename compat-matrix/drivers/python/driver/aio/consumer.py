@@ -127,7 +127,7 @@ class Consuming(ConsumerRebalanceListener):
 
     async def commit(self, op: dict) -> dict:
         what = None if op["offsets"] is None else offsets(op["offsets"])
-        commit = bounded(self.consumer.commit(what))
+        commit = self.commit_as_holder(what)
         if op["asynchronous"]:
             task = asyncio.ensure_future(self.in_background(commit))
             self.commits.add(task)
@@ -135,6 +135,18 @@ class Consuming(ConsumerRebalanceListener):
         else:
             await commit
         return {}
+
+    async def commit_as_holder(self, what: dict | None) -> None:
+        """The client commits for partitions that it holds, and for no others."""
+        holds = self.consumer.subscription() or self.consumer.assignment()
+        if what is None or holds:
+            await bounded(self.consumer.commit(what))
+            return
+        self.consumer.assign(list(what))
+        try:
+            await bounded(self.consumer.commit(what))
+        finally:
+            self.consumer.unsubscribe()
 
     async def in_background(self, commit) -> None:
         error = None

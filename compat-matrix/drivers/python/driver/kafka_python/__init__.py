@@ -3,7 +3,7 @@
 import kafka
 from kafka.errors import KafkaError
 
-from ..lines import Unsupported
+from .. import session
 from ..values import all_but, code_name
 from .admin import Administration
 from .consumer import Consuming
@@ -28,62 +28,16 @@ def code(error: BaseException) -> str | None:
     return code_name(number) if isinstance(number, int) else None
 
 
-class Session:
+class Session(session.Session):
     """The clients of one session."""
 
+    Producing, Consuming, Administration = Producing, Consuming, Administration
+
     def __init__(self, begin: dict):
-        self.common = common(begin)
-        self.producer = self.consumer = self.admin = None
+        super().__init__(common(begin))
 
-    def perform(self, op: dict) -> dict:
-        match op["op"]:
-            case "open_producer":
-                self.close_producer()
-                self.producer = Producing(self.common | producer(op["settings"]))
-                return {}
-            case "close_producer":
-                self.close_producer()
-                return {}
-            case "open_consumer":
-                self.close_consumer()
-                self.consumer = Consuming(self.common | consumer(op["settings"]))
-                return {}
-            case "close_consumer":
-                self.close_consumer()
-                return {}
-            case "send_offsets":
-                return opened(self.producer, "producer").send_offsets(
-                    op["offsets"], opened(self.consumer, "consumer").consumer
-                )
-            case name if name in Producing.OPERATIONS:
-                return getattr(opened(self.producer, "producer"), name)(op)
-            case name if name in Consuming.OPERATIONS:
-                return getattr(opened(self.consumer, "consumer"), name)(op)
-            case name if name in Administration.OPERATIONS:
-                self.admin = self.admin or Administration(self.common)
-                return getattr(self.admin, name)(op)
-            case name:
-                raise Unsupported(name)
+    def open_producer(self, settings: dict):
+        return Producing(self.common | producer(settings))
 
-    def close_producer(self) -> None:
-        if self.producer is not None:
-            self.producer.close()
-        self.producer = None
-
-    def close_consumer(self) -> None:
-        if self.consumer is not None:
-            self.consumer.close()
-        self.consumer = None
-
-    def close(self) -> None:
-        self.close_producer()
-        self.close_consumer()
-        if self.admin is not None:
-            self.admin.close()
-        self.admin = None
-
-
-def opened(what, name: str):
-    if what is None:
-        raise RuntimeError(f"this session has no {name} open")
-    return what
+    def open_consumer(self, settings: dict):
+        return Consuming(self.common | consumer(settings))

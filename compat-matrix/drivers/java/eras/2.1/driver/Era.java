@@ -25,6 +25,9 @@ final class Era {
             Set.of(
                     "start_word_count",
                     "stop_word_count",
+                    // What Flink does is written for the fields of newer ones.
+                    "transaction_identity",
+                    "resume_transaction",
                     "setting.group_protocol",
                     "group_protocol.consumer",
                     "setting.group_instance_id",

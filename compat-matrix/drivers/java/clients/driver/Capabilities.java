@@ -10,8 +10,13 @@ import java.util.TreeSet;
 final class Capabilities {
     private static final Set<String> NEVER =
             Set.of("setting.batch_records", "setting.topic_propagation_ms");
-    /** What Kafka Streams adds, of the client's own version. */
-    private static final Set<String> STREAMS = Set.of("start_word_count", "stop_word_count");
+    /** What Kafka Streams adds, of the client's own version, and what Flink does to the client. */
+    private static final Set<String> FRAMEWORKS =
+            Set.of(
+                    "start_word_count",
+                    "stop_word_count",
+                    "transaction_identity",
+                    "resume_transaction");
 
     private Capabilities() {}
 
@@ -22,7 +27,7 @@ final class Capabilities {
                 all.add(name.asText());
             }
         }
-        all.addAll(STREAMS);
+        all.addAll(FRAMEWORKS);
         all.removeAll(NEVER);
         all.removeAll(Era.MISSING);
         return all;

@@ -3,9 +3,13 @@ package driver;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.IOException;
 import java.security.GeneralSecurityException;
+import java.util.Set;
+import org.apache.kafka.clients.producer.KafkaProducer;
 
 /** The clients of one session. */
 final class Session implements AutoCloseable {
+    static final String CLIENT = "kafka-clients";
+
     private final Settings settings;
     private Producing producing;
     private Consuming consuming;
@@ -14,6 +18,15 @@ final class Session implements AutoCloseable {
 
     Session(JsonNode begin) throws IOException, GeneralSecurityException {
         settings = new Settings(begin);
+    }
+
+    static String version() {
+        // 4.4 moved the class that tells it.
+        return Jar.version(KafkaProducer.class, "kafka-clients");
+    }
+
+    static Set<String> capabilities() throws IOException {
+        return Capabilities.all();
     }
 
     JsonNode perform(JsonNode op) throws Exception {

@@ -29,7 +29,9 @@ final class Producing implements AutoCloseable {
                     "init_transactions",
                     "begin_transaction",
                     "commit_transaction",
-                    "abort_transaction");
+                    "abort_transaction",
+                    "transaction_identity",
+                    "resume_transaction");
 
     private final KafkaProducer<byte[], byte[]> producer;
 
@@ -50,6 +52,14 @@ final class Producing implements AutoCloseable {
             case "init_transactions" -> producer.initTransactions();
             case "begin_transaction" -> producer.beginTransaction();
             case "commit_transaction" -> producer.commitTransaction();
+            case "transaction_identity" -> {
+                return Identity.of(producer);
+            }
+            case "resume_transaction" ->
+                    Identity.resume(
+                            producer,
+                            op.get("producer_id").asLong(),
+                            (short) op.get("epoch").asInt());
             default -> producer.abortTransaction();
         }
         return Json.object();
