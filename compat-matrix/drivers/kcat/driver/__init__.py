@@ -13,7 +13,8 @@ CLIENT = "kcat"
 VERSION = re.search(
     r"Version (\S+)", subprocess.run(["kcat", "-V"], capture_output=True, text=True, check=True).stdout
 )[1]
-# It commits offsets only for itself, tells no assignment, and shows headers as text without quotes.
+# It commits offsets only for itself, tells no assignment and no offset of what it has sent, and shows
+# headers as text without quotes.
 CAN = {
     "open_producer",
     "produce",
@@ -27,7 +28,6 @@ CAN = {
     "watermarks",
     "offsets_for_times",
     "record.partition",
-    "record.tombstone",
     "partitioner.murmur2",
     "offset_reset.error",
     "offset_reset.earliest",
@@ -43,10 +43,8 @@ CAN |= {
     f"setting.{name}"
     for name in (
         "acks",
-        "idempotence",
         "compression",
         "partitioner",
-        "max_request_bytes",
         "linger_ms",
         "batch_records",
         "batch_bytes",

@@ -24,15 +24,15 @@ class Producing:
         if record["partition"] is None:
             raise Unsupported("where a record went")
         key, value = record["key"], record["value"]
+        if not value:
+            raise Unsupported("a value without a byte")
         if key is not None and b"\0" in key:
             raise Unsupported("a key with a zero byte")
         arguments = ["-P", "-t", record["topic"], "-p", str(record["partition"])]
         if key is not None:
             arguments += ["-k", key]
-        if value is None:
-            arguments.append("-Z")
         file = self.kcat.folder / "value"
-        file.write_bytes(value or b"")
+        file.write_bytes(value)
         try:
             self.kcat.run(*arguments, str(file), settings=self.settings)
         except Failed as failed:
