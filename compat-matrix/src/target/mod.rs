@@ -113,8 +113,9 @@ pub struct Bounds {
 }
 
 /// Checks of the shared lane that run at once. They mostly wait for the network, but a machine of two
-/// cores also runs the server under test.
-const AT_ONCE: u16 = 8;
+/// cores also runs the server under test, and a Queen that grants a tenant 100 KV writes a second: with
+/// 8 it was asked for more in some runs, and the probes met refusals that clients repeat.
+const AT_ONCE: u16 = 5;
 
 impl Target {
     /// Starts the shared node, or takes the address as it is, and waits until it answers.
