@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use reports::{Check, jsonl};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// What is wrong with a file.
@@ -31,6 +32,16 @@ pub enum FileError {
     Json {
         /// Which.
         path: PathBuf,
+        /// What is wrong with it.
+        source: serde_json::Error,
+    },
+    /// A line of it is not JSON of the right shape.
+    #[error("{path}, line {line}: {source}", path = path.display())]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
         /// What is wrong with it.
         source: serde_json::Error,
     },
@@ -74,11 +85,41 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T, FileError
     })
 }
 
+/// Each line as a value of its own.
+pub(crate) fn read_json_lines<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>, FileError> {
+    let lines = read(path)?;
+    let parsed = lines.lines().enumerate().map(|(at, line)| {
+        serde_json::from_str(line).map_err(|source| FileError::Line {
+            path: path.to_path_buf(),
+            line: at + 1,
+            source,
+        })
+    });
+    parsed.collect()
+}
+
 pub(crate) fn parse_toml<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, FileError> {
     toml::from_str(text).map_err(|source| FileError::Toml {
         path: path.to_path_buf(),
         source: Box::new(source),
     })
+}
+
+/// Writes each value on a line of its own. They must have a JSON form, as strings and numbers do.
+pub(crate) fn write_json_lines<T: Serialize>(
+    path: &Path,
+    values: impl IntoIterator<Item = T>,
+) -> Result<(), FileError> {
+    let mut text = String::new();
+    for value in values {
+        let line = serde_json::to_string(&value).map_err(|source| FileError::Json {
+            path: path.to_path_buf(),
+            source,
+        })?;
+        text.push_str(&line);
+        text.push('\n');
+    }
+    write(path, &text)
 }
 
 /// Writes a file, and the folder it stands in when that is not there.

@@ -34,14 +34,12 @@ mod tests {
     use std::fmt::Write as _;
     use std::path::Path;
 
-    use kafka_wire::{ApiKey, schema};
-    use reports::Window;
-
     use super::VERSION;
     use crate::differential::{Family, recording};
     use crate::drivers::Client;
     use crate::ids::{ranges, versioned};
     use crate::target::Kind;
+    use crate::testing::all_that_the_schema_knows;
     use crate::{aftermath, bad_input, probes, readme, scenarios, secure};
 
     /// Where every id is kept.
@@ -51,25 +49,13 @@ mod tests {
 
     /// Every id that the suite can have: all versions that are known, and a client that stands for any.
     fn ids() -> BTreeSet<String> {
-        let everything: Vec<Window> = ApiKey::ALL
-            .iter()
-            .filter_map(|key| {
-                let versions = schema::request(*key)?.versions;
-                Some(Window {
-                    key: key.0,
-                    name: key.to_string(),
-                    min: versions.min,
-                    max: versions.max,
-                })
-            })
-            .collect();
         let client = |id: &str| Client {
             id: id.into(),
             label: id.into(),
             driver: Err("only named here".into()),
         };
         let clients = [client("CLIENT"), client("OTHER")];
-        let mut specs = probes::specs(&everything);
+        let mut specs = probes::specs(&all_that_the_schema_knows());
         // Nothing is advertised: what is not is asked about.
         specs.extend(probes::specs(&[]));
         specs.extend(bad_input::specs());

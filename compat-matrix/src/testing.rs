@@ -1,14 +1,32 @@
-//! A server for tests: answers each request as a closure says, and closes when it says nothing.
+//! For tests: windows of everything, and a server that answers each request as a closure says and
+//! closes when it says nothing.
 
 use bytes::Bytes;
 use kafka_wire::ApiKey;
 use kafka_wire::header::{RequestHeader, put_response_header};
 use kafka_wire::schema;
+use reports::Window;
 use serde_json::{Value as Json, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 use crate::wire::codec::encode;
+
+/// Every API that the schema knows, in all its versions: nothing is left unadvertised.
+pub(crate) fn all_that_the_schema_knows() -> Vec<Window> {
+    ApiKey::ALL
+        .iter()
+        .filter_map(|key| {
+            let versions = schema::request(*key)?.versions;
+            Some(Window {
+                key: key.0,
+                name: key.to_string(),
+                min: versions.min,
+                max: versions.max,
+            })
+        })
+        .collect()
+}
 
 /// The response frame to a request frame, both without length prefix; `None` closes the connection.
 pub(crate) type Answer = fn(&[u8]) -> Option<Vec<u8>>;

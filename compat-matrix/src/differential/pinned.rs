@@ -3,13 +3,12 @@
 //! Written by `differential --accept`, and only read by people to see what a change changed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::compare::Divergence;
-use super::recording::RecordingError;
+use crate::files::{self, FileError};
 use crate::ids::{ranges, spelt_out, versioned};
 
 /// The differences of some versions of one check that have the same two values.
@@ -35,20 +34,13 @@ fn file(folder: &Path, version: &str) -> PathBuf {
 /// # Errors
 ///
 /// A file that cannot be read or holds something else.
-pub fn read(folder: &Path, version: &str) -> Result<BTreeSet<Divergence>, RecordingError> {
-    let path = file(folder, version);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
-        Err(source) => return Err(RecordingError::File { path, source }),
+pub fn read(folder: &Path, version: &str) -> Result<BTreeSet<Divergence>, FileError> {
+    let lines: Vec<Line> = match files::read_json_lines(&file(folder, version)) {
+        Err(error) if error.is_missing() => return Ok(BTreeSet::new()),
+        lines => lines?,
     };
     let mut pinned = BTreeSet::new();
-    for (at, line) in text.lines().enumerate() {
-        let line: Line = serde_json::from_str(line).map_err(|source| RecordingError::Line {
-            path: path.clone(),
-            line: at + 1,
-            source,
-        })?;
+    for line in lines {
         for check in spelt_out(&line.checks) {
             pinned.extend(line.fields.iter().map(|field| Divergence {
                 check: check.clone(),
@@ -70,22 +62,9 @@ pub fn write(
     folder: &Path,
     version: &str,
     found: &BTreeSet<Divergence>,
-) -> Result<PathBuf, RecordingError> {
+) -> Result<PathBuf, FileError> {
     let path = file(folder, version);
-    let failed = |source| RecordingError::File {
-        path: path.clone(),
-        source,
-    };
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
-    }
-    let mut text = String::new();
-    for line in lines(found) {
-        // Strings always have a JSON form, and a string takes every line.
-        let line = serde_json::to_string(&line).unwrap_or_default();
-        let _ = writeln!(text, "{line}");
-    }
-    std::fs::write(&path, text).map_err(failed)?;
+    files::write_json_lines(&path, lines(found))?;
     Ok(path)
 }
 

@@ -2,13 +2,13 @@
 //! for each check.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 use super::Family;
+use crate::files::{self, FileError};
 
 /// What one check asked and heard, normalised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,29 +32,6 @@ pub struct Answered {
     pub answer: Json,
 }
 
-/// Why there is no recording.
-#[derive(Debug, thiserror::Error)]
-pub enum RecordingError {
-    /// It cannot be read or written.
-    #[error("{path}: {source}", path = path.display())]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A line is no check.
-    #[error("{path}, line {line}: {source}", path = path.display())]
-    Line {
-        /// Which file.
-        path: PathBuf,
-        /// Its line, from 1.
-        line: usize,
-        /// What is wrong with it.
-        source: serde_json::Error,
-    },
-}
-
 fn file(folder: &Path, version: &str, family: Family) -> PathBuf {
     folder
         .join(format!("kafka-{version}"))
@@ -66,11 +43,8 @@ fn file(folder: &Path, version: &str, family: Family) -> PathBuf {
 /// # Errors
 ///
 /// A folder that cannot be read.
-pub fn versions(folder: &Path) -> Result<Vec<String>, RecordingError> {
-    let failed = |source| RecordingError::File {
-        path: folder.to_path_buf(),
-        source,
-    };
+pub fn versions(folder: &Path) -> Result<Vec<String>, FileError> {
+    let failed = |source| FileError::io(folder, source);
     let mut versions = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -96,23 +70,9 @@ pub fn read(
     folder: &Path,
     version: &str,
     family: Family,
-) -> Result<BTreeMap<String, Told>, RecordingError> {
-    let path = file(folder, version, family);
-    let text = std::fs::read_to_string(&path).map_err(|source| RecordingError::File {
-        path: path.clone(),
-        source,
-    })?;
-    text.lines()
-        .enumerate()
-        .map(|(at, line)| {
-            let told: Told = serde_json::from_str(line).map_err(|source| RecordingError::Line {
-                path: path.clone(),
-                line: at + 1,
-                source,
-            })?;
-            Ok((told.check.clone(), told))
-        })
-        .collect()
+) -> Result<BTreeMap<String, Told>, FileError> {
+    let told: Vec<Told> = files::read_json_lines(&file(folder, version, family))?;
+    Ok(told.into_iter().map(|told| (told.check.clone(), told)).collect())
 }
 
 /// Writes what a family heard, in the order of the ids.
@@ -125,22 +85,9 @@ pub fn write(
     version: &str,
     family: Family,
     told: &BTreeMap<String, Told>,
-) -> Result<PathBuf, RecordingError> {
+) -> Result<PathBuf, FileError> {
     let path = file(folder, version, family);
-    let failed = |source| RecordingError::File {
-        path: path.clone(),
-        source,
-    };
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(failed)?;
-    }
-    let mut text = String::new();
-    for told in told.values() {
-        // Strings and JSON values always have a JSON form, and a string takes every line.
-        let line = serde_json::to_string(told).unwrap_or_default();
-        let _ = writeln!(text, "{line}");
-    }
-    std::fs::write(&path, text).map_err(failed)?;
+    files::write_json_lines(&path, told.values())?;
     Ok(path)
 }
 

@@ -8,8 +8,9 @@ use std::path::Path;
 use super::DocsError;
 use crate::differential::compare::Divergence;
 use crate::differential::listed::{Differences, ListError, Row};
-use crate::differential::recording::{self, RecordingError};
+use crate::differential::recording;
 use crate::differential::{Family, WHOLE_CHECK, pinned};
+use crate::files::FileError;
 
 /// The page.
 pub const PAGE: &str = "docs/facade/differences.md";
@@ -24,7 +25,7 @@ pub enum DifferencesError {
     Reasons(#[from] ListError),
     /// What was recorded or pinned cannot be read.
     #[error(transparent)]
-    Recording(#[from] RecordingError),
+    Recording(#[from] FileError),
 }
 
 /// What is known of one version.
@@ -78,7 +79,7 @@ pub fn page(root: &Path) -> Result<String, DocsError> {
     Ok(page)
 }
 
-fn known(folder: &Path, list: &Differences) -> Result<Vec<Known>, RecordingError> {
+fn known(folder: &Path, list: &Differences) -> Result<Vec<Known>, FileError> {
     let versions = recording::versions(folder)?.into_iter();
     let of_version = |version: String| {
         let mut asked = 0;

@@ -3,24 +3,9 @@
 use std::collections::BTreeSet;
 
 use kafka_wire::{ApiKey, schema};
-use reports::Window;
 
 use super::{apis, id_of, specs};
-
-fn all_that_the_schema_knows() -> Vec<Window> {
-    ApiKey::ALL
-        .iter()
-        .filter_map(|key| {
-            let versions = schema::request(*key)?.versions;
-            Some(Window {
-                key: key.0,
-                name: key.to_string(),
-                min: versions.min,
-                max: versions.max,
-            })
-        })
-        .collect()
-}
+use crate::testing::all_that_the_schema_knows;
 
 #[test]
 fn ids_are_unique_and_readable() {

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::transport::{CALL_TIMEOUT, Call, Repeat, Wait};
 use super::{Client, Credential, Error, json};
 
+mod admission;
 mod answer;
 mod read;
 mod results;
@@ -357,8 +358,7 @@ impl Client {
         body.extend_from_slice(&batch.json);
         body.extend_from_slice(b"]}");
         let answer = self
-            .transport
-            .call(Call {
+            .admitted(Call {
                 method: Method::POST,
                 path: "/api/v1/kv".into(),
                 body: body.into(),

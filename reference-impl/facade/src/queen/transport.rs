@@ -66,7 +66,7 @@ pub enum Repeat {
 }
 
 /// One call.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Call<'a> {
     pub(super) method: Method,
     /// The route's path, already encoded.

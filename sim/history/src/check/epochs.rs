@@ -198,7 +198,7 @@ impl<'h> Epochs<'h> {
         });
         let mut without = between
             .filter(|beat| beat.epoch <= 0 || beat.owned.is_some_and(|owned| !owned.contains(at)));
-        if without.next().is_some() || gave_up(index, first, second, at) {
+        if without.next().is_some() || index.gave_up(first.member.1, at, first.ended..second.ended) {
             return None;
         }
         let later = beats
@@ -259,23 +259,6 @@ impl<'h> Epochs<'h> {
             found.push(Verdict::new(Anomaly::Zombie, proof, what));
         }
     }
-}
-
-/// Whether the application of `first` gave `at` up, or heard that it is lost, before `second` heard.
-fn gave_up(index: &Index<'_>, first: &Given<'_>, second: &Given<'_>, at: &TopicPartition) -> bool {
-    let between = index.entries.get(first.ended..second.ended);
-    between.unwrap_or_default().iter().any(|entry| {
-        let (Event::Revoked {
-            member, partitions, ..
-        }
-        | Event::Lost {
-            member, partitions, ..
-        }) = &entry.event
-        else {
-            return false;
-        };
-        member == first.member.1 && partitions.contains(at)
-    })
 }
 
 /// The members of both protocols that `group` has had.

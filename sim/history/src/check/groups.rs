@@ -218,7 +218,9 @@ impl<'h> Groups<'h> {
                         && !self.same_instance(given.group, before.member, given.member)
                         && !self
                             .crashed_between(self.since(before).min(self.since(given)), given.ended)
-                        && !released(index, before, given, at)
+                        // In the classic protocol, a partition changes hands only with the generation.
+                        && !(given.began == given.ended
+                            && index.gave_up(before.member, at, before.ended..given.ended))
                 });
                 if let Some(rival) = rival {
                     let what = format!(
@@ -396,24 +398,6 @@ impl<'h> Groups<'h> {
             found.push(Verdict::new(Anomaly::NotConverged, proof, what));
         }
     }
-}
-
-/// Whether the first owner gave `at` back before the second one got it.
-fn released(index: &Index<'_>, first: &Given<'_>, second: &Given<'_>, at: &TopicPartition) -> bool {
-    let between = index.entries.get(first.ended..second.ended);
-    between.unwrap_or_default().iter().any(|entry| {
-        let (Event::Revoked {
-            member, partitions, ..
-        }
-        | Event::Lost {
-            member, partitions, ..
-        }) = &entry.event
-        else {
-            return false;
-        };
-        // In the classic protocol, a partition changes hands only with the generation.
-        second.began == second.ended && member == first.member && partitions.contains(at)
-    })
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! A history, found again by operation and by client. All checks look through this.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use super::{Anomaly, Verdict};
 use crate::call::{Call, Failure, Reply};
 use crate::event::{Entry, Event, Mark, Op, Promise};
-use crate::value::Name;
+use crate::value::{Name, TopicPartition};
 
 /// How an operation ended.
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +159,24 @@ impl<'h> Index<'h> {
     /// Whether `who` was gone at some time after the entry `at`.
     pub fn crashed_since(&self, who: &Name, at: usize) -> bool {
         self.crashed.get(who).is_some_and(|crashed| *crashed > at)
+    }
+
+    /// Whether, between two entries, the application of `member` gave `at` up or heard that it is lost.
+    pub fn gave_up(&self, member: &Name, at: &TopicPartition, between: Range<usize>) -> bool {
+        let between = self.entries.get(between).unwrap_or_default();
+        between.iter().any(|entry| match &entry.event {
+            Event::Revoked {
+                member: who,
+                partitions,
+                ..
+            }
+            | Event::Lost {
+                member: who,
+                partitions,
+                ..
+            } => who == member && partitions.contains(at),
+            _ => false,
+        })
     }
 
     /// Every operation, in the order in which they began.

@@ -160,7 +160,7 @@ async fn commits_are_accepted_while_the_topics_cannot_be_read() {
 #[rstest]
 #[case::denied(Fault::Status(403), ErrorCode::GroupAuthorizationFailed)]
 #[case::unauthenticated(Fault::Status(401), ErrorCode::GroupAuthorizationFailed)]
-#[case::throttled(Fault::Throttled(1), ErrorCode::CoordinatorNotAvailable)]
+#[case::throttled(Fault::Throttled(20), ErrorCode::CoordinatorNotAvailable)]
 #[case::unavailable(Fault::Status(503), ErrorCode::CoordinatorNotAvailable)]
 #[case::failed(Fault::Status(500), ErrorCode::CoordinatorNotAvailable)]
 #[tokio::test(start_paused = true)]

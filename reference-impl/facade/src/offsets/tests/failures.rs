@@ -5,7 +5,7 @@ use super::*;
 #[rstest]
 #[case::refused(Fault::Status(403), Class::Forbidden, false)]
 #[case::unavailable(Fault::Status(503), Class::Unavailable, false)]
-#[case::throttled(Fault::Throttled(2), Class::Throttled, false)]
+#[case::throttled(Fault::Throttled(20), Class::Throttled, false)]
 #[case::failed(Fault::Status(500), Class::Unknown, false)]
 #[tokio::test(start_paused = true)]
 async fn a_failed_call_fails_everybody_in_it_and_nobody_after(
@@ -34,13 +34,35 @@ async fn a_failed_call_fails_everybody_in_it_and_nobody_after(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_throttle_of_queen_holds_the_next_call_back() {
+async fn a_long_throttle_of_queen_is_told_and_holds_the_next_call_back() {
     let world = World::new();
-    world.queen.script("kv", [Fault::Throttled(2)]);
+    world.queen.script("kv", [Fault::Throttled(20)]);
     assert!(!all_written(&world.commit("g", &[1]).verdicts().await));
     let start = tokio::time::Instant::now();
     assert!(all_written(&world.commit("g", &[1]).verdicts().await));
-    assert_eq!(start.elapsed(), Duration::from_secs(2));
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
+}
+
+#[rstest]
+#[case::once(&[2], Some(2000))]
+#[case::again(&[1, 3], Some(4000))]
+#[case::at_once(&[0], Some(100))]
+#[case::too_often(&[1, 2, 2], None)]
+#[case::too_long(&[5], None)]
+#[tokio::test(start_paused = true)]
+async fn a_short_throttle_of_queen_is_waited_out(
+    #[case] seconds: &[u64],
+    #[case] written_after_ms: Option<u128>,
+) {
+    let world = World::new();
+    world
+        .queen
+        .script("kv", seconds.iter().copied().map(Fault::Throttled));
+    let start = tokio::time::Instant::now();
+    let written = all_written(&world.commit("g", &[1]).verdicts().await);
+    let took = start.elapsed().as_millis();
+    assert_eq!(written.then_some(took), written_after_ms);
+    assert_eq!(world.stored("g", "t", 0), written.then_some(1));
 }
 
 #[tokio::test(start_paused = true)]

@@ -131,6 +131,33 @@ async fn a_group_takes_offsets_of_a_transaction_at_its_owner_only() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_group_elsewhere_takes_offsets_of_the_living_producer_only() {
+    let nodes = Nodes::new().await;
+    let (owner, one, _) = nodes.of_tx();
+    // A group that the coordinator of the id does not own: only the marker can tell who lives.
+    let group = (0..)
+        .map(|n| format!("g{n}"))
+        .find(|group| std::ptr::eq(nodes.owner_of(group), one))
+        .expect("a group of every node");
+    let old = Producer::new(owner, "tx").await;
+    let mut new = old.clone();
+    assert_eq!(new.init(owner).await, ErrorCode::None);
+    let mut stranger = new.clone();
+    stranger.pid += 1;
+    for v2 in [false, true] {
+        let judged = async |mut producer: Producer| {
+            producer.v2 = v2;
+            producer.offsets(one, &group, 1, 7).await
+        };
+        let fenced = [ErrorCode::InvalidProducerEpoch];
+        assert_eq!(judged(old.clone()).await, fenced, "v2: {v2}");
+        let unknown = [ErrorCode::InvalidProducerIdMapping];
+        assert_eq!(judged(stranger.clone()).await, unknown, "v2: {v2}");
+        assert_eq!(judged(new.clone()).await, [ErrorCode::None], "v2: {v2}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_owner_that_dies_is_followed_in_every_phase() {
     let nodes = Nodes::new().await;
     let at = nodes.index(Item::Transaction("tx"));
