@@ -9,7 +9,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::index::{End, Index, Operation};
 use super::{Anomaly, Verdict};
 use crate::call::{Call, Reply};
-use crate::event::Event;
 use crate::value::{Name, TopicPartition};
 
 /// UNKNOWN_MEMBER_ID and FENCED_MEMBER_EPOCH: the member is out.
