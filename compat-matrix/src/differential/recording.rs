@@ -72,7 +72,10 @@ pub fn read(
     family: Family,
 ) -> Result<BTreeMap<String, Told>, FileError> {
     let told: Vec<Told> = files::read_json_lines(&file(folder, version, family))?;
-    Ok(told.into_iter().map(|told| (told.check.clone(), told)).collect())
+    Ok(told
+        .into_iter()
+        .map(|told| (told.check.clone(), told))
+        .collect())
 }
 
 /// Writes what a family heard, in the order of the ids.

@@ -111,13 +111,13 @@ impl Operation {
     }
 
     /// A batch goes out, for the `attempt`th time (the first is 1), under this identity and
-    /// sequence; or a commit, which has none.
-    pub fn attempt(&self, attempt: u32, sequence: Option<(Producer, i32)>) {
+    /// sequence; or a commit, which has no sequence, and an identity only in a transaction.
+    pub fn attempt(&self, attempt: u32, producer: Option<Producer>, sequence: Option<i32>) {
         let event = Event::Attempt {
             op: self.op,
             attempt,
-            producer: sequence.map(|(producer, _)| producer),
-            sequence: sequence.map(|(_, sequence)| sequence),
+            producer,
+            sequence,
         };
         self.recorder.record(&self.who, event);
     }

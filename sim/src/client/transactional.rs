@@ -202,7 +202,7 @@ impl TransactionalProducer {
             offsets: offsets.iter().map(|(at, to)| (at.clone(), *to)).collect(),
         };
         let operation = self.begin_operation(call);
-        let sent = self.stage_offsets(group, member, offsets).await;
+        let sent = self.stage_offsets(group, member, offsets, &operation).await;
         let reply = Reply::Committed {
             refused: Vec::new(),
         };

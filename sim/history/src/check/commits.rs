@@ -7,7 +7,9 @@
 //! A commit that went out again may land once more, after it has ended: the first try, held up on a
 //! connection that its client gave up, is carried out when it arrives. Apache Kafka does the same.
 //! So a reader may be told such a commit's very offset although a higher one had landed, once for
-//! each try beyond the first; from then on, commits go forward from there.
+//! each try beyond the first; from then on, commits go forward from there. One of a transaction lands
+//! in a later transaction of the same producer and epoch, for nothing in it says which it was meant
+//! for (KIP-890 raises the epoch with each transaction for that reason): in any other it is fenced.
 //!
 //! A member that is told that it is none any more, and goes on committing what it read, commits as
 //! nobody in particular. Apache Kafka fences nobody, and takes such a commit while the group is empty:
@@ -18,7 +20,7 @@ use std::collections::BTreeMap;
 use super::index::{End, Index, Operation};
 use super::transactions::Transactions;
 use super::{Anomaly, Verdict};
-use crate::call::{Admin, Call, Reply};
+use crate::call::{Admin, Call, Producer, Reply};
 use crate::value::{Name, TopicPartition};
 
 type Key<'h> = (&'h Name, &'h TopicPartition);
@@ -34,6 +36,15 @@ struct Commit<'h> {
     landed: Option<usize>,
     /// How often it may yet land at a time that nobody was told.
     late: u32,
+    /// Who it was sent as, where in a transaction.
+    producer: Option<Producer>,
+}
+
+impl Commit<'_> {
+    /// Whether a try of it that comes late may land after `other` had.
+    fn may_follow(&self, other: &Self) -> bool {
+        self.producer.is_none() || other.producer.is_none_or(|by| self.producer == Some(by))
+    }
 }
 
 /// Something that a commit may have taken back, from after the first entry to before the second.
@@ -175,6 +186,7 @@ impl<'h> Commits<'h> {
                 began: operation.began,
                 landed,
                 late,
+                producer: operation.producer,
             });
         }
     }
@@ -226,26 +238,36 @@ impl<'h> Commits<'h> {
 
     /// A reader that was told `told` saw that a commit of it landed late, over the one `over` that
     /// had landed by that entry. Says whether one may have.
-    fn lands_late(&mut self, key: Key<'h>, told: i64, over: usize, ended: usize) -> bool {
+    fn lands_late(
+        &mut self,
+        key: Key<'h>,
+        told: i64,
+        (over, landed): (Commit<'h>, usize),
+        ended: usize,
+    ) -> bool {
         let Some(all) = self.of.get_mut(&key) else {
             return false;
         };
-        let late = all
-            .iter_mut()
-            .find(|commit| commit.offset == told && commit.late > 0 && commit.began < ended);
+        let late = all.iter_mut().find(|commit| {
+            commit.offset == told
+                && commit.late > 0
+                && commit.began < ended
+                && commit.may_follow(&over)
+        });
         let Some(late) = late else {
             return false;
         };
         late.late -= 1;
         // From here on it is a commit like others, and the last one.
-        let landed = Commit {
+        let last = Commit {
             began: ended,
             landed: Some(ended),
             late: 0,
             ..*late
         };
-        all.push(landed);
-        self.landed_late.entry(key).or_default().push((over, ended));
+        all.push(last);
+        let taken_back = (landed, ended);
+        self.landed_late.entry(key).or_default().push(taken_back);
         true
     }
 
@@ -261,7 +283,7 @@ impl<'h> Commits<'h> {
         let said = told.map_or("none".to_owned(), |offset| offset.to_string());
         if let Some((ahead, landed)) = self.standing(key, operation.began)
             && told.is_none_or(|told| told < ahead.offset)
-            && !told.is_some_and(|told| self.lands_late(key, told, landed, ended))
+            && !told.is_some_and(|told| self.lands_late(key, told, (ahead, landed), ended))
         {
             let what = format!(
                 "{} was told {said} for {at} in {group}, which {} had committed up to {}",

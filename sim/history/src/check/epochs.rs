@@ -197,7 +197,8 @@ impl<'h> Epochs<'h> {
         });
         let mut without = between
             .filter(|beat| beat.epoch <= 0 || beat.owned.is_some_and(|owned| !owned.contains(at)));
-        if without.next().is_some() || index.gave_up(first.member.1, at, first.ended..second.ended) {
+        if without.next().is_some() || index.gave_up(first.member.1, at, first.ended..second.ended)
+        {
             return None;
         }
         let later = beats

@@ -184,8 +184,18 @@ impl<'h> Groups<'h> {
                 && joined.member == given.member
                 && joined.generation == given.generation
         });
+        // What an application hears came with an answer: the last one before it.
+        let answers = self.given.iter().filter(|answer| {
+            answer.began < answer.ended
+                && answer.ended <= given.ended
+                && answer.group == given.group
+                && answer.member == given.member
+                && answer.generation == given.generation
+        });
+        let answer = answers.max_by_key(|answer| answer.ended);
         joins
             .map(|joined| joined.began)
+            .chain(answer.map(|answer| answer.began))
             .fold(given.began, usize::min)
     }
 
@@ -213,14 +223,17 @@ impl<'h> Groups<'h> {
             for at in given.partitions {
                 let key = (given.group, given.generation, at);
                 let before = owners.entry(key).or_default();
+                // In the classic protocol, a partition changes hands only with the generation.
+                let handed_on = |by: &Given<'_>| {
+                    given.began == given.ended
+                        && index.gave_up(by.member, at, by.ended..given.ended)
+                };
                 let rival = before.iter().find(|before| {
+                    let since = self.since(before).min(self.since(given));
                     before.member != given.member
                         && !self.same_instance(given.group, before.member, given.member)
-                        && !self
-                            .crashed_between(self.since(before).min(self.since(given)), given.ended)
-                        // In the classic protocol, a partition changes hands only with the generation.
-                        && !(given.began == given.ended
-                            && index.gave_up(before.member, at, before.ended..given.ended))
+                        && !self.crashed_between(since, given.ended)
+                        && !handed_on(before)
                 });
                 if let Some(rival) = rival {
                     let what = format!(

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::{Anomaly, Verdict};
-use crate::call::{Call, Failure, Reply};
+use crate::call::{Call, Failure, Producer, Reply};
 use crate::event::{Entry, Event, Mark, Op, Promise};
 use crate::value::{Name, TopicPartition};
 
@@ -30,6 +30,8 @@ pub(crate) struct Operation<'h> {
     pub within_ms: Option<u64>,
     /// How often it went out, as far as its client tells.
     pub attempts: u32,
+    /// The identity it went out under, of an idempotent producer.
+    pub producer: Option<Producer>,
 }
 
 impl<'h> Operation<'h> {
@@ -98,6 +100,7 @@ impl<'h> Index<'h> {
                     end: End::Unknown,
                     within_ms: *within_ms,
                     attempts: 0,
+                    producer: None,
                 };
                 if let Some(before) = self.ops.insert(*op, begun) {
                     self.wrong(
@@ -109,9 +112,10 @@ impl<'h> Index<'h> {
             Event::Ok { op, reply } => self.end(at, entry, *op, End::Ok(reply)),
             Event::Fail { op, failure } => self.end(at, entry, *op, End::Fail(failure)),
             Event::Unknown { op, .. } => self.end(at, entry, *op, End::Unknown),
-            Event::Attempt { op, .. } => {
+            Event::Attempt { op, producer, .. } => {
                 if let Some(begun) = self.ops.get_mut(op) {
                     begun.attempts += 1;
+                    begun.producer = *producer;
                 }
             }
             Event::Mark(Mark::Heal) => self.healed = Some(at),

@@ -249,7 +249,7 @@ impl Shared {
         loop {
             let goes_out = || {
                 sent += 1;
-                operation.attempt(sent, None);
+                operation.attempt(sent, None, None);
             };
             let answer = coordinator.commit(&identity, &offsets, goes_out).await;
             if matches!(&answer, Ok(refusals) if refusals.is_empty()) {

@@ -264,7 +264,8 @@ impl Task {
                 .get(&sent.batch)
                 .and_then(|fate| fate.operation.as_ref())
             {
-                operation.attempt(sent.attempt, sent.sequence);
+                let (producer, sequence) = sent.sequence.unzip();
+                operation.attempt(sent.attempt, producer, sequence);
             }
             self.client.note(format_args!(
                 "  batch {} of {} to {}, attempt {}",

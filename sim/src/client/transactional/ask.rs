@@ -39,11 +39,26 @@ impl TransactionalProducer {
         ceiling: i16,
         code: impl Fn(&R::Response) -> i16,
     ) -> Asked<R::Response> {
+        self.ask_and_tell(asking, coordinator, request, ceiling, code, || {})
+            .await
+    }
+
+    /// As [`Self::ask`]; `goes_out` hears of each try.
+    pub(super) async fn ask_and_tell<R: Api>(
+        &self,
+        asking: Asking,
+        coordinator: &Coordinator,
+        request: &R,
+        ceiling: i16,
+        code: impl Fn(&R::Response) -> i16,
+        mut goes_out: impl FnMut(),
+    ) -> Asked<R::Response> {
         let profile = self.client.profile;
         let begun = self.client.now();
         let (mut tries, mut doubtful) = (0, false);
         loop {
-            let answer = once(coordinator, request, profile.request_timeout, ceiling).await;
+            let timeout = profile.request_timeout;
+            let answer = once(coordinator, request, timeout, ceiling, &mut goes_out).await;
             let told = answer
                 .as_ref()
                 .map_err(Clone::clone)
@@ -95,9 +110,11 @@ async fn once<R: Api>(
     request: &R,
     timeout: Duration,
     ceiling: i16,
+    goes_out: impl FnOnce(),
 ) -> Result<R::Response, CallError> {
     let connection = coordinator.connection(Purpose::Coordinator).await?;
     let mut ticket = connection.send_within(request, timeout, ceiling)?;
+    goes_out();
     ticket.answer().await
 }
 

@@ -148,7 +148,8 @@ impl TransactionalProducer {
     fn send_out(&mut self, transmit: Transmit) {
         for sent in &transmit.batches {
             if let Some(operation) = self.operations.get(&sent.batch) {
-                operation.attempt(sent.attempt, sent.sequence);
+                let (producer, sequence) = sent.sequence.unzip();
+                operation.attempt(sent.attempt, producer, sequence);
             }
             self.client.note(format_args!(
                 "  batch {} of {} to {} in transaction {}, attempt {}",

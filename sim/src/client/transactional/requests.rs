@@ -20,7 +20,7 @@ use crate::client::consumer::coordinator::Coordinator;
 use crate::client::consumer::membership::Identity as Member;
 use crate::client::producer::core::Identity;
 use crate::client::{group_id, millis, text, topic_name};
-use crate::history::{Name, TopicPartition};
+use crate::history::{Name, Operation, TopicPartition};
 
 /// The last version before partitions and groups are added by what is written, and an end of a
 /// transaction raises the epoch (KIP-890).
@@ -128,6 +128,7 @@ impl TransactionalProducer {
         group: &Name,
         member: &Member,
         offsets: &BTreeMap<TopicPartition, i64>,
+        operation: &Operation,
     ) -> Asked<()> {
         let identity = self.current();
         let new = self.added_groups.insert(group.clone());
@@ -165,7 +166,19 @@ impl TransactionalProducer {
             .with_group_instance_id(member.instance.as_ref().map(text))
             .with_topics(topics(offsets));
         let ceiling = self.ceilings().txn_offset_commit;
-        let asked = self.ask(Asking::Group, &coordinator, &request, ceiling, refused);
+        let mut tries = 0;
+        let goes_out = || {
+            tries += 1;
+            operation.attempt(tries, Some(identity), None);
+        };
+        let asked = self.ask_and_tell(
+            Asking::Group,
+            &coordinator,
+            &request,
+            ceiling,
+            refused,
+            goes_out,
+        );
         asked.await.map(|_| ())
     }
 

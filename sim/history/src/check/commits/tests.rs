@@ -1,4 +1,4 @@
-use crate::call::{Admin, Call, Failure, Reply};
+use crate::call::{Admin, Call, Failure, Producer, Reply};
 use crate::check::testing::{Story, at};
 use crate::event::{Event, Op};
 
@@ -9,6 +9,16 @@ fn commit(offset: i64, reset: bool) -> Call {
         generation: 1,
         offsets: vec![(at(), offset)],
         reset,
+    }
+}
+
+fn send_offsets(transaction: u64, offset: i64) -> Call {
+    Call::SendOffsets {
+        transaction,
+        group: "g".into(),
+        member: "m".into(),
+        generation: 1,
+        offsets: vec![(at(), offset)],
     }
 }
 
@@ -138,14 +148,7 @@ fn a_refused_partition_is_not_committed() {
 fn a_transactions_offsets_are_committed_with_it() {
     let sent = |commit: bool| {
         let mut story = story(3);
-        let send = Call::SendOffsets {
-            transaction: 1,
-            group: "g".into(),
-            member: "m".into(),
-            generation: 1,
-            offsets: vec![(at(), 9)],
-        };
-        story.done("t", send, committed());
+        story.done("t", send_offsets(1, 9), committed());
         let end = Call::End {
             transaction: 1,
             commit,
@@ -171,12 +174,48 @@ fn repeated(attempts: u32) -> Story {
 }
 
 fn attempted(op: Op, attempt: u32) -> Event {
+    attempted_as(op, attempt, None)
+}
+
+fn attempted_as(op: Op, attempt: u32, producer: Option<Producer>) -> Event {
     Event::Attempt {
         op,
         attempt,
-        producer: None,
+        producer,
         sequence: None,
     }
+}
+
+/// `t` commits `offset` in a transaction, under `epoch`; its offsets go out `attempts` times.
+fn transaction(story: &mut Story, number: u64, offset: i64, attempts: u32, epoch: i16) {
+    let send = send_offsets(number, offset);
+    let op = story.begin("t", send);
+    for attempt in 1..=attempts {
+        story.event(
+            "t",
+            attempted_as(op, attempt, Some(Producer { id: 7, epoch })),
+        );
+    }
+    story.ok(op, committed());
+    let end = Call::End {
+        transaction: number,
+        commit: true,
+    };
+    story.done("t", end, Reply::Done);
+}
+
+#[test]
+fn offsets_of_a_transaction_that_went_out_again_land_in_a_later_one_of_their_epoch() {
+    let seen = |attempts: u32, epoch: i16| {
+        let mut story = story(3);
+        transaction(&mut story, 1, 8, attempts, 0);
+        transaction(&mut story, 2, 9, 1, epoch);
+        told(&mut story, Some(8));
+        story.names()
+    };
+    assert!(seen(2, 0).is_empty());
+    assert_eq!(seen(1, 0), ["commit-back"], "it went out once");
+    assert_eq!(seen(2, 1), ["commit-back"], "a raised epoch fences it");
 }
 
 #[test]

@@ -68,6 +68,48 @@ fn a_partition_has_one_owner_in_a_generation() {
 }
 
 #[test]
+fn a_member_of_kip_848_hears_after_a_crash_what_it_was_given_before() {
+    let beat = |epoch| Call::ConsumerHeartbeat {
+        group: "g".into(),
+        member: "a".into(),
+        instance: None,
+        epoch,
+        owned: None,
+    };
+    let given = |member: &str| Reply::Beat {
+        member: member.into(),
+        epoch: 1,
+        assignment: Some(topic(&[0])),
+    };
+    let assigned = |member: &str| Event::Assigned {
+        group: "g".into(),
+        member: member.into(),
+        generation: 1,
+        partitions: topic(&[0]),
+    };
+    let heard = |crashes: bool, again: bool| {
+        let mut story = Story::acknowledged();
+        let op = story.begin("a", beat(0));
+        if crashes {
+            let node = "facade".into();
+            story.event("world", Event::Mark(Mark::Crash { node }));
+        }
+        story.ok(op, given("a"));
+        story.event("a", assigned("a"));
+        if again {
+            // The coordinator that came after the crash gives it as well.
+            story.done("a", beat(1), given("a"));
+            story.event("a", assigned("a"));
+        }
+        story.event("b", assigned("b"));
+        story.names()
+    };
+    assert!(heard(true, false).is_empty());
+    assert!(heard(false, false).contains(&"two-owners"));
+    assert!(heard(true, true).contains(&"two-owners"));
+}
+
+#[test]
 fn what_a_member_hears_after_a_crash_it_may_have_been_given_before() {
     let assigned = |member: &str| Event::Assigned {
         group: "g".into(),
