@@ -185,11 +185,7 @@ impl Consumer {
             }
             self.auto_commit();
             let max = self.shared.client.profile.consumer.max_poll_records;
-            let polled = self
-                .shared
-                .state()
-                .positions
-                .take(max.unwrap_or(usize::MAX));
+            let polled = self.shared.take(max.unwrap_or(usize::MAX));
             if !polled.is_empty() {
                 let call = Call::Poll {
                     isolation: self.shared.settings.isolation,

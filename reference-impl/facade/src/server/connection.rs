@@ -166,7 +166,7 @@ impl Connection {
         };
         let handled = match running.handler.as_mut().poll(task) {
             Poll::Ready(handled) => handled,
-            Poll::Pending if self.peer_closed && running.flight.tag.parks() => {
+            Poll::Pending if self.peer_closed && running.flight.tag.is_abandoned() => {
                 // Nobody is there to read the answer.
                 self.running = None;
                 return true;

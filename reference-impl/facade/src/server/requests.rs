@@ -91,12 +91,21 @@ impl Request {
 }
 
 impl Tag {
-    /// Whether the handler may wait for something other than Queen's answer to one call (records,
-    /// other members): it is dropped when the peer is gone.
-    pub(super) fn parks(self) -> bool {
+    /// Whether the handler is dropped when the peer is gone.
+    ///
+    /// One that may wait for something other than Queen's answer to one call (records, other members)
+    /// has nobody to tell. One that ends a transaction, or adds offsets to it, comes too late: its
+    /// client asks again elsewhere, goes on to the next transaction under the same epoch, and nothing
+    /// in the request says which one is meant (before KIP-890). What it has begun to write by then is
+    /// carried out.
+    pub(super) fn is_abandoned(self) -> bool {
         matches!(
             self.key,
-            ApiKey::FETCH | ApiKey::JOIN_GROUP | ApiKey::SYNC_GROUP
+            ApiKey::FETCH
+                | ApiKey::JOIN_GROUP
+                | ApiKey::SYNC_GROUP
+                | ApiKey::END_TXN
+                | ApiKey::TXN_OFFSET_COMMIT
         )
     }
 

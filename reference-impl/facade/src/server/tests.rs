@@ -248,8 +248,10 @@ async fn produces_share_their_wait_and_are_answered_in_order() {
 #[case::fetch(ApiKey::FETCH, 4)]
 #[case::join(ApiKey::JOIN_GROUP, 5)]
 #[case::sync(ApiKey::SYNC_GROUP, 3)]
+#[case::end(ApiKey::END_TXN, 3)]
+#[case::offsets(ApiKey::TXN_OFFSET_COMMIT, 3)]
 #[tokio::test(start_paused = true)]
-async fn what_parks_is_dropped_when_the_peer_closes(#[case] key: ApiKey, #[case] version: i16) {
+async fn what_parks_or_comes_too_late_is_dropped_when_the_peer_closes(#[case] key: ApiKey, #[case] version: i16) {
     let rig = Rig::new();
     let mut client = rig.client().await;
     let name = format!("parked-{key}");

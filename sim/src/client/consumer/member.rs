@@ -70,6 +70,11 @@ impl Member {
         either!(self, inner => inner.poll_event())
     }
 
+    /// Whether the application has yet to hear that it lost what it had.
+    pub fn is_losing(&self) -> bool {
+        either!(self, inner => inner.is_losing())
+    }
+
     /// The application polls.
     pub fn handle_poll(&mut self, now: Monotonic) {
         either!(self, inner => inner.handle_poll(now));

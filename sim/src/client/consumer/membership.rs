@@ -411,6 +411,13 @@ impl Membership {
         }
     }
 
+    /// Whether the application has yet to hear that it lost what it had.
+    pub fn is_losing(&self) -> bool {
+        self.events
+            .iter()
+            .any(|event| matches!(event, Event::Lost(_)))
+    }
+
     /// The next thing that the application has to do, or to know.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()

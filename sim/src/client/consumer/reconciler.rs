@@ -330,6 +330,13 @@ impl Reconciler {
         self.out_of_group();
     }
 
+    /// Whether the application has yet to hear that it lost what it had.
+    pub fn is_losing(&self) -> bool {
+        self.events
+            .iter()
+            .any(|event| matches!(event, Event::Lost(_)))
+    }
+
     /// The next thing that the application has to do, or to know.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()

@@ -17,7 +17,7 @@ use super::reconciler::Says;
 use crate::client::cluster::Cluster;
 use crate::client::profile::Rebalances;
 use crate::client::{CallError, Client};
-use crate::history::{Call, Event, Failure, Name, Reply, TopicPartition};
+use crate::history::{Call, Event, Failure, Name, Polled, Reply, TopicPartition};
 
 /// A consumer.
 pub(super) struct Shared {
@@ -122,6 +122,17 @@ impl Shared {
         let state = self.state();
         let member = state.membership.as_ref();
         member.map_or_else(Identity::outside, |member| member.identity().clone())
+    }
+
+    /// At most `max` records for the application. None as long as there is something that it must hear
+    /// first: a member that was put out hands out nothing of what it had.
+    pub(super) fn take(&self, max: usize) -> Vec<Polled> {
+        let mut state = self.state();
+        let losing = state.membership.as_ref().is_some_and(Member::is_losing);
+        if losing || !state.duties.is_empty() {
+            return Vec::new();
+        }
+        state.positions.take(max)
     }
 
     /// Takes from the membership what has to be done. What is the application's goes on its list,

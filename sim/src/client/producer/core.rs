@@ -65,6 +65,8 @@ pub struct Core {
     identity: Option<Identity>,
     /// Sequences begin anew under the next epoch once nothing is in flight.
     new_epoch: bool,
+    /// Of what was given up for its age nobody knows whether it is stored.
+    in_doubt: bool,
     fatal: Option<ErrorCode>,
     in_flight: BTreeMap<TransmitId, (i32, BTreeMap<TopicPartition, BatchId>)>,
     /// Where the next request of a node begins, so that no partition starves.
@@ -84,6 +86,7 @@ impl Core {
             queues: BTreeMap::new(),
             identity: None,
             new_epoch: false,
+            in_doubt: false,
             fatal: None,
             in_flight: BTreeMap::new(),
             after: BTreeMap::new(),
@@ -362,6 +365,7 @@ impl Core {
                 };
                 // Whether the broker has its sequence is unknown: those behind it need others.
                 self.new_epoch |= batch.sequence.is_some();
+                self.in_doubt |= batch.sequence.is_some();
                 self.events.push_back(Event::Done {
                     batch: batch.id,
                     verdict,
@@ -381,7 +385,9 @@ impl Core {
             }),
             None => None,
         };
-        if self.rules.repetition == Repetition::Drain {
+        // kafka-clients resolves what was sent behind such a batch under the old sequences first, and
+        // fails what it cannot resolve.
+        if std::mem::take(&mut self.in_doubt) || self.rules.repetition == Repetition::Drain {
             self.give_up_exposed();
         }
         self.restart_sequences();

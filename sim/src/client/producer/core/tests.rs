@@ -280,6 +280,39 @@ fn time_runs_out_in_doubt_only_for_what_was_sent() {
 }
 
 #[test]
+fn what_was_sent_behind_a_batch_that_ran_out_of_time_goes_out_under_no_other_sequence() {
+    for repetition in [
+        Repetition::OneByOne,
+        Repetition::Rewind,
+        Repetition::Drain,
+    ] {
+        let mut rig = Rig::new(ProducerRules {
+            repetition,
+            max_in_flight: 2,
+            ..RULES
+        });
+        let a = rig.batch(0);
+        rig.wait(9_000);
+        let (b, c) = (rig.batch(0), rig.batch(0));
+        let sent = rig.sends();
+        assert_eq!(sent.len(), 2);
+        rig.wait(1_000);
+        assert!(rig.sends().is_empty(), "a request is in flight");
+        for (id, _) in sent {
+            rig.core.handle_lost(rig.now, id, true);
+        }
+        rig.wait(1_000);
+        let again = rig.sends();
+        assert_eq!(again.len(), 1);
+        assert_eq!(again[0].1, [(c, Some(0))]);
+        assert_eq!(
+            rig.verdicts(),
+            [(a, Verdict::Unknown), (b, Verdict::Unknown)]
+        );
+    }
+}
+
+#[test]
 fn retries_are_counted_without_a_sequence_too() {
     let mut rig = Rig::new(ProducerRules {
         idempotent: false,
