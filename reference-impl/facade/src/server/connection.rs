@@ -164,14 +164,12 @@ impl Connection {
         let Some(running) = &mut self.running else {
             return false;
         };
-        let handled = match running.handler.as_mut().poll(task) {
-            Poll::Ready(handled) => handled,
-            Poll::Pending if self.peer_closed && running.flight.tag.is_abandoned() => {
-                // Nobody is there to read the answer.
-                self.running = None;
-                return true;
-            }
-            Poll::Pending => return false,
+        if self.peer_closed && running.flight.tag.is_abandoned() {
+            self.running = None;
+            return true;
+        }
+        let Poll::Ready(handled) = running.handler.as_mut().poll(task) else {
+            return false;
         };
         if let Some(running) = self.running.take() {
             self.handled(running.flight, running.room, handled);

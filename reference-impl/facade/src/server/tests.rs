@@ -251,7 +251,10 @@ async fn produces_share_their_wait_and_are_answered_in_order() {
 #[case::end(ApiKey::END_TXN, 3)]
 #[case::offsets(ApiKey::TXN_OFFSET_COMMIT, 3)]
 #[tokio::test(start_paused = true)]
-async fn what_parks_or_comes_too_late_is_dropped_when_the_peer_closes(#[case] key: ApiKey, #[case] version: i16) {
+async fn what_parks_or_comes_too_late_is_dropped_when_the_peer_closes(
+    #[case] key: ApiKey,
+    #[case] version: i16,
+) {
     let rig = Rig::new();
     let mut client = rig.client().await;
     let name = format!("parked-{key}");
@@ -268,6 +271,23 @@ async fn what_parks_or_comes_too_late_is_dropped_when_the_peer_closes(#[case] ke
     sleep(Duration::from_millis(10)).await;
     assert_eq!(logged(&name)[1..], [format!("{name} dropped")]);
     assert!(rig.metric("queen_kafka_connections 0"));
+    assert!(rig.metric("queen_kafka_requests_in_flight 0"));
+}
+
+#[rstest]
+#[case::end(ApiKey::END_TXN, 3)]
+#[case::offsets(ApiKey::TXN_OFFSET_COMMIT, 3)]
+#[tokio::test(start_paused = true)]
+async fn what_comes_too_late_is_not_begun(#[case] key: ApiKey, #[case] version: i16) {
+    let rig = Rig::new();
+    let mut client = rig.client().await;
+    let name = format!("late-{key}");
+    client
+        .send(key, version, 1, &format!("{name}:wait:0"))
+        .await;
+    drop(client);
+    sleep(Duration::from_millis(10)).await;
+    assert!(logged(&name).is_empty());
     assert!(rig.metric("queen_kafka_requests_in_flight 0"));
 }
 

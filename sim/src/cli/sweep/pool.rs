@@ -2,6 +2,7 @@
 //! its run with it as a failure, and another takes its place.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use futures::future::join_all;
 use host::Host;
@@ -9,6 +10,7 @@ use sim::history::Anomaly;
 use std::cell::RefCell;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
 
 use super::Arguments;
 use super::plan::{Plan, Span, Task};
@@ -17,6 +19,8 @@ use super::tally::Tally;
 use super::worker::{Done, Failed};
 use crate::cli::Error;
 
+/// A run takes a second or two. One that takes so long does not end, and may eat all memory.
+const LONGEST_RUN: Duration = Duration::from_secs(120);
 /// Workers that die before their first run show that none will ever work.
 const MAX_DEATHS: u32 = 20;
 
@@ -153,7 +157,14 @@ impl Worker {
         line.push('\n');
         let written = self.input.write_all(line.as_bytes()).await;
         let answer = match written {
-            Ok(()) => self.output.next_line().await,
+            Ok(()) => match timeout(LONGEST_RUN, self.output.next_line()).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    // Dropping it would do, some time later.
+                    self.child.kill().await.map_err(|error| error.to_string())?;
+                    return Err(format!("no end after {LONGEST_RUN:?}"));
+                }
+            },
             Err(error) => Err(error),
         };
         match answer {

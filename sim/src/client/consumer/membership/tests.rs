@@ -264,7 +264,10 @@ fn whoever_does_not_poll_leaves_and_learns_of_it_at_the_next_poll() {
     assert!(rig.events().is_empty());
     assert!(!rig.member.is_losing());
     rig.member.handle_poll(rig.now);
-    assert!(rig.member.is_losing(), "nothing is handed out until it hears");
+    assert!(
+        rig.member.is_losing(),
+        "nothing is handed out until it hears"
+    );
     assert_eq!(rig.events(), [Event::Lost(partitions(&[0]))]);
     assert!(!rig.member.is_losing());
     rig.joins();

@@ -165,7 +165,10 @@ fn an_application_that_does_not_poll_is_left_and_comes_back() {
     assert_eq!(rig.member.poll_ask(rig.now, false, false), None);
     assert!(!rig.member.is_losing());
     rig.member.handle_poll(rig.now);
-    assert!(rig.member.is_losing(), "nothing is handed out until it hears");
+    assert!(
+        rig.member.is_losing(),
+        "nothing is handed out until it hears"
+    );
     assert_eq!(rig.events(), [Event::Lost(partitions(&[0]))]);
     assert_eq!(rig.beats(), Some((0, true, Some(partitions(&[])))));
 }

@@ -281,11 +281,7 @@ fn time_runs_out_in_doubt_only_for_what_was_sent() {
 
 #[test]
 fn what_was_sent_behind_a_batch_that_ran_out_of_time_goes_out_under_no_other_sequence() {
-    for repetition in [
-        Repetition::OneByOne,
-        Repetition::Rewind,
-        Repetition::Drain,
-    ] {
+    for repetition in [Repetition::OneByOne, Repetition::Rewind, Repetition::Drain] {
         let mut rig = Rig::new(ProducerRules {
             repetition,
             max_in_flight: 2,
