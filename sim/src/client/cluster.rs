@@ -219,7 +219,9 @@ impl Cluster {
     pub fn leader(&self, at: &TopicPartition) -> Option<Leader> {
         let state = lock(&self.0.state);
         let topic = state.topics.get(&at.topic)?;
-        topic.leaders.get(&at.partition).copied()
+        let leader = topic.leaders.get(&at.partition).copied()?;
+        // Brokers are those of the last answer, which may have been about other topics.
+        state.brokers.contains_key(&leader.node).then_some(leader)
     }
 
     /// The topic, once it is known.
@@ -248,7 +250,13 @@ impl Cluster {
         let old = state
             .known_at
             .is_none_or(|at| now.saturating_since(at) >= max_age);
-        let wrong = |topic: &Name| !state.topics.contains_key(topic) || state.stale.contains(topic);
+        let wrong = |name: &Name| {
+            let leaderless = |topic: &Topic| {
+                let mut leaders = topic.leaders.values();
+                leaders.any(|leader| !state.brokers.contains_key(&leader.node))
+            };
+            state.topics.get(name).is_none_or(leaderless) || state.stale.contains(name)
+        };
         old || topics.iter().any(wrong)
     }
 

@@ -20,6 +20,7 @@ pub const RULES: Rules = Rules {
     max_steps: 8,
     max_wall_jump_ms: 600_000,
     max_lasting_ms: 4_000,
+    max_delay_ms: u64::MAX,
     kinds: ANY,
     servers: &[Server::Facade, Server::Queen],
     links: &[Link::ClientsFacade, Link::FacadeQueen],

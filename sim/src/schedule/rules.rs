@@ -45,6 +45,8 @@ pub struct Rules {
     pub max_wall_jump_ms: i64,
     /// What lasts, lasts at most so long.
     pub max_lasting_ms: u64,
+    /// Requests are late by at most so much, where that is less.
+    pub max_delay_ms: u64,
     /// Which faults, and how often each among them.
     pub kinds: &'static [(u32, Kind)],
     /// Machines that may fail.
@@ -102,7 +104,15 @@ fn fault(rules: Rules) -> Union<BoxedStrategy<Fault>> {
 
 /// Milliseconds in whole ticks, up to the longest that may last.
 fn lasting(rules: Rules) -> impl Strategy<Value = u64> {
-    (1..=(rules.max_lasting_ms / TICK_MS).max(1)).prop_map(|ticks| ticks * TICK_MS)
+    up_to(rules.max_lasting_ms)
+}
+
+fn delay(rules: Rules) -> impl Strategy<Value = u64> {
+    up_to(rules.max_delay_ms.min(rules.max_lasting_ms))
+}
+
+fn up_to(max_ms: u64) -> impl Strategy<Value = u64> {
+    (1..=(max_ms / TICK_MS).max(1)).prop_map(|ticks| ticks * TICK_MS)
 }
 
 fn of(kind: Kind, rules: Rules) -> BoxedStrategy<Fault> {
@@ -212,7 +222,7 @@ fn of(kind: Kind, rules: Rules) -> BoxedStrategy<Fault> {
             ];
             upstream_on(&[Route::Transaction, Route::Kv], rules, effect.boxed())
         }
-        Kind::DelayApi => (select(rules.apis), lasting(rules), lasting(rules))
+        Kind::DelayApi => (select(rules.apis), delay(rules), lasting(rules))
             .prop_map(|(api, ms, for_ms)| Fault::DelayApi {
                 api: api.to_owned(),
                 ms,
@@ -282,6 +292,7 @@ mod tests {
             max_steps: 8,
             max_wall_jump_ms: 600_000,
             max_lasting_ms: 3_000,
+            max_delay_ms: 1_000,
             kinds: KINDS,
             servers: &[Server::Facade, Server::Queen],
             links: &[Link::ClientsFacade, Link::FacadeQueen],

@@ -31,6 +31,7 @@ const RULES: Rules = Rules {
     max_steps: 4,
     max_wall_jump_ms: 1,
     max_lasting_ms: 1_000,
+    max_delay_ms: u64::MAX,
     kinds: &[
         (3, Kind::Bounce),
         (2, Kind::Partition),
