@@ -54,17 +54,20 @@ pub async fn handle(
         host: cx.session.credential.host.clone(),
     };
     let identities = &cx.node.identities;
-    match identities.check(&credential).await {
-        Checked::Good => {}
-        Checked::Refused(words) => return refuse(cx, &plain.username, &words).await,
-        Checked::Unknown(error) => {
+    let identified = match identities.check(&credential).await {
+        Checked::Good => identities.scope(&credential).await,
+        judged => Err(judged),
+    };
+    let scope = match identified {
+        Ok(scope) => scope,
+        Err(Checked::Refused(words)) => return refuse(cx, &plain.username, &words).await,
+        Err(Checked::Unknown(_) | Checked::Good) => {
             cx.node.metrics.authentication("unknown");
-            tracing::debug!(session = %cx.session.id, %error, "a credential could not be checked");
+            tracing::debug!(session = %cx.session.id, "a credential could not be checked");
             authentication.refuse();
             return Reply::Now(Answer::Close("Queen could not check the credential"));
         }
-    }
-    let scope = identities.scope(&credential).await;
+    };
     let lifetime = lifetime(cx, &credential);
     let now = cx.node.host.clock.monotonic();
     let until = lifetime.map(|lifetime| now + lifetime);

@@ -99,21 +99,33 @@ impl Identities {
         Checked::Refused(words)
     }
 
-    /// Whose state `credential` works on: its tenant's where Queen names one, else its own. Never
-    /// fails; an answer that did not come is asked for again later.
-    pub async fn scope(&self, credential: &Credential) -> Scope {
+    /// Whose state `credential`, which is good, works on: its tenant's where Queen names one, else its
+    /// own. An answer that did not come is asked for again later.
+    ///
+    /// # Errors
+    ///
+    /// How Queen judged it, when it has ended meanwhile: never [`Checked::Good`].
+    pub async fn scope(&self, credential: &Credential) -> Result<Scope, Checked> {
         let name = self.name(credential);
         let now = self.clock.monotonic();
         let known = self.known().get(&name).cloned();
         if let Some(Known { scope, ask_again }) = known
             && ask_again.is_none_or(|at| now < at)
         {
-            return scope;
+            return Ok(scope);
         }
         let own = || Scope::new(&format!("{ITSELF}{name}"));
         let (scope, ask_again) = match self.queen.auth_me(credential).await {
             Ok(Some(tenant)) => (Scope::new(&format!("{TENANT}{tenant}")), None),
             Ok(None) => (own(), None),
+            // Queen's own identity surface knows no bearer and says so for ever; but a credential that
+            // has ended since it was found good is told the same, and is not to be remembered by it.
+            Err(error) if matches!(error.class(), Class::Unauthenticated | Class::Forbidden) => {
+                match self.check(credential).await {
+                    Checked::Good => (own(), None),
+                    judged => return Err(judged),
+                }
+            }
             Err(error) => {
                 let ask_again = error.is_transient().then(|| now + ASK_AGAIN);
                 (own(), ask_again)
@@ -125,7 +137,7 @@ impl Identities {
         }
         let answer = Known { scope, ask_again };
         known.insert(name, answer.clone());
-        answer.scope
+        Ok(answer.scope)
     }
 
     /// Somebody of `scope` joins `group`. Two credentials without a tenant that share a group id

@@ -361,13 +361,19 @@ async fn two_keys_of_a_tenant_share_its_groups_and_two_tenants_do_not() {
             bearer: Some(Secret::new(token.to_owned())),
             host: None,
         };
-        secured.rig.node.identities.scope(&credential).await
+        let identified = secured.rig.node.identities.scope(&credential).await;
+        identified.expect("a good credential")
     };
+    let (a_token, b_token) = (good(), token(json!({"role": "admin"})));
+    let (c_token, d_token) = (
+        token(json!({"role": "admin", "sub": "c"})),
+        token(json!({"role": "admin", "sub": "d"})),
+    );
     // Behind a broker with tokens, Queen names nobody: each is its own.
-    let (a, b) = (scope("a").await, scope("b").await);
+    let (a, b) = (scope(&a_token).await, scope(&b_token).await);
     assert_ne!(a, b);
-    assert_eq!(scope("a").await, a);
-    assert!(!a.as_str().contains("a:") && a.as_str().starts_with("credential:"));
+    assert_eq!(scope(&a_token).await, a);
+    assert!(!a.as_str().contains(&a_token) && a.as_str().starts_with("credential:"));
     let rule = Rule::always(
         "auth_me",
         Effect::AuthMe {
@@ -375,9 +381,36 @@ async fn two_keys_of_a_tenant_share_its_groups_and_two_tenants_do_not() {
         },
     );
     secured.rig.strike(rule);
-    let (c, d) = (scope("c").await, scope("d").await);
+    let (c, d) = (scope(&c_token).await, scope(&d_token).await);
     assert_eq!(c, d, "one tenant");
     assert!(c.as_str().starts_with("tenant:"));
+}
+
+/// A credential that ends between the two questions would be taken for one without a tenant, and its
+/// groups kept apart from its tenant's for as long as this process lives.
+#[tokio::test(start_paused = true)]
+async fn a_token_that_ends_while_it_is_looked_at_is_refused_and_not_taken_for_a_strangers() {
+    let secured = Secured::start(|_| {}).await;
+    let mut ends = Rule::once("queue_list", crate::rig::refusal(401, None));
+    ends.skip = 1;
+    secured.rig.strike(ends);
+    let mut client = secured.client().await;
+    let answer = client.log_in("user", &good()).await.unwrap();
+    assert_eq!(answer.error_code, 58, "SASL_AUTHENTICATION_FAILED");
+    // Good again, and this time it is asked whose it is.
+    secured.rig.strike(Rule::always(
+        "auth_me",
+        Effect::AuthMe {
+            mode: AuthMe::ApiKey,
+        },
+    ));
+    secured.authenticated("user", &good()).await;
+    let credential = facade::queen::Credential {
+        bearer: Some(Secret::new(good())),
+        host: None,
+    };
+    let scope = secured.rig.node.identities.scope(&credential).await;
+    assert!(scope.unwrap().as_str().starts_with("tenant:"));
 }
 
 fn identity(name: &str) -> (TlsConfig, Roots) {
