@@ -12,7 +12,7 @@ use super::surplus::{Rest, Surplus};
 use crate::catalogue::{Lookup, Topic, View};
 use crate::leader_epoch;
 use crate::produce::TopicCodecs;
-use crate::queen::{MAX_ENTRY_BYTES, Scope};
+use crate::queen::{Credential, MAX_ENTRY_BYTES, Scope};
 use crate::time_index::PartitionKey;
 use crate::topics;
 use crate::upstream_errors::{self, Api};
@@ -93,6 +93,8 @@ impl Planned {
 pub struct Request<'r> {
     /// Whose.
     pub scope: &'r Scope,
+    /// As whom.
+    pub credential: &'r Credential,
     /// The version of the API.
     pub version: i16,
     /// When it's planned.
@@ -201,7 +203,9 @@ impl Request<'_> {
         } else if planned.offset < 0 || planned.offset == i64::MAX {
             planned.source = Source::Refused(ErrorCode::OffsetOutOfRange);
         } else if let Some(key) = planned.key()
-            && let Some(rest) = self.surplus.take(self.now, self.scope, key, planned.offset)
+            && let Some(rest) =
+                self.surplus
+                    .take(self.now, (self.scope, self.credential), key, planned.offset)
         {
             planned.source = Source::Kept(rest);
         }

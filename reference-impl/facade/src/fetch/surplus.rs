@@ -8,7 +8,7 @@ use host::budget::Reservation;
 use indexmap::IndexMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::queen::{Fetched, Lane, Scope};
+use crate::queen::{Credential, Fetched, Lane, Scope};
 use crate::time_index::PartitionKey;
 
 /// Bytes of answers kept alive for their undelivered records.
@@ -17,8 +17,9 @@ const MAX_BYTES: usize = 64 << 20;
 const PERMIT_BYTES: usize = 1024;
 /// How often what is kept is looked through for what is too old.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long records wait for their consumer: watermarks beside them shouldn't get older.
-const MAX_AGE: Duration = Duration::from_secs(5);
+/// How long records wait for their consumer: watermarks beside them shouldn't get older, and a
+/// credential that has ended is shown no others, and these no longer.
+pub const MAX_AGE: Duration = Duration::from_secs(5);
 
 /// An answer of Queen, and the part of the budget it holds while anyone keeps it.
 #[derive(Debug)]
@@ -68,6 +69,8 @@ impl Rest {
 #[derive(Debug)]
 struct Kept {
     rest: Rest,
+    /// Who was shown it by Queen. Another key of the tenant may lack the scope.
+    credential: Credential,
     next_offset: i64,
     at: Monotonic,
 }
@@ -116,11 +119,11 @@ impl Surplus {
         MAX_BYTES - self.budget.available_permits() * PERMIT_BYTES
     }
 
-    /// Takes what was kept for a consumer that goes on at `offset`.
+    /// Takes what was kept for a consumer that goes on at `offset`, if it was read as `credential`.
     pub fn take(
         &self,
         now: Monotonic,
-        scope: &Scope,
+        (scope, credential): (&Scope, &Credential),
         partition: PartitionKey,
         offset: i64,
     ) -> Option<Rest> {
@@ -128,7 +131,11 @@ impl Surplus {
         if kept.lanes.is_empty() {
             return None;
         }
-        let kept = kept.lanes.swap_remove(&(scope.clone(), partition))?;
+        let key = (scope.clone(), partition);
+        kept.lanes
+            .get(&key)
+            .filter(|kept| kept.credential == *credential)?;
+        let kept = kept.lanes.swap_remove(&key)?;
         (kept.next_offset == offset && now - kept.at < MAX_AGE).then_some(kept.rest)
     }
 
@@ -136,7 +143,7 @@ impl Surplus {
     pub fn keep(
         &self,
         now: Monotonic,
-        scope: &Scope,
+        (scope, credential): (&Scope, &Credential),
         rests: impl IntoIterator<Item = (PartitionKey, i64, Rest)>,
     ) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -149,6 +156,7 @@ impl Surplus {
                     key,
                     Kept {
                         rest,
+                        credential: credential.clone(),
                         next_offset,
                         at,
                     },

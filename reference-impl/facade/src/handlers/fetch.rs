@@ -88,6 +88,7 @@ pub async fn handle(cx: &Context, request: FetchRequest) -> FetchResponse {
     let view = node.catalogue.view_for(scope, credential, lacks).await;
     let mut planned = plan::Request {
         scope,
+        credential,
         version: cx.version,
         now: node.host.clock.monotonic(),
         view: &view,
@@ -288,7 +289,8 @@ fn finish(
     };
     fetching.metrics.records.add(records);
     fetching.metrics.bytes.add(bytes as u64);
-    fetching.surplus.keep(now, &cx.session.scope, surplus);
+    let reader = (&cx.session.scope, &cx.session.credential);
+    fetching.surplus.keep(now, reader, surplus);
     let mut responses: Vec<FetchableTopicResponse> = Vec::new();
     let mut names: IndexMap<TopicKey, TopicName> = IndexMap::new();
     let mut last: Option<&TopicKey> = None;

@@ -25,7 +25,7 @@ use kafka_protocol::messages::offset_fetch_request as commits_read;
 use kafka_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use kafka_protocol::protocol::StrBytes;
 use kafka_wire::ErrorCode;
-use kafka_wire::records::BatchOptions;
+use kafka_wire::records::{BatchOptions, ProducerFields};
 use rstest::rstest;
 use uuid::Uuid;
 
@@ -208,12 +208,18 @@ async fn produce(client: &mut Client, name: &str) -> Said {
 }
 
 async fn fetch(client: &mut Client, name: &str) -> (Said, usize) {
-    let partition = FetchPartition::default().with_partition_max_bytes(1 << 20);
+    fetch_at(client, name, 0, 1 << 20).await
+}
+
+async fn fetch_at(client: &mut Client, name: &str, offset: i64, max_bytes: i32) -> (Said, usize) {
+    let partition = FetchPartition::default()
+        .with_fetch_offset(offset)
+        .with_partition_max_bytes(1 << 20);
     let topic = FetchTopic::default()
         .with_topic(topic(name))
         .with_partitions(vec![partition]);
     let request = typed::FetchRequest::default()
-        .with_max_bytes(1 << 20)
+        .with_max_bytes(max_bytes)
         .with_session_epoch(-1)
         .with_topics(vec![topic]);
     let answer = client.call(12, request).await.unwrap();
@@ -374,6 +380,159 @@ async fn a_consumers_and_a_producers_scopes_are_enough_for_each() {
     let metering = cloud.cell.metering("acme").unwrap();
     assert_eq!(metering.messages, 1, "a delivery is none");
     assert_eq!(metering.parked, 0);
+}
+
+/// What a key without the `consume` scope is told where one with it was just given a part of what
+/// was read for it.
+#[tokio::test(start_paused = true)]
+async fn what_was_read_ahead_for_one_key_is_not_shown_to_another() {
+    let cloud = Cloud::start().await;
+    let (_, mut admin) = cloud.tenant("acme", Scopes::ALL).await;
+    assert_eq!(create(&mut admin, "orders").await.code(), ErrorCode::None);
+    for _ in 0..4 {
+        assert_eq!(produce(&mut admin, "orders").await.code(), ErrorCode::None);
+    }
+    let (id, mut consumer) = cloud.tenant("acme", CONSUMER).await;
+    let (_, mut producer) = cloud.tenant("acme", PRODUCER).await;
+    let kept = |cloud: &Cloud| cloud.rig.node.fetching.surplus.held_bytes();
+    let (said, bytes) = fetch_at(&mut consumer, "orders", 0, 1).await;
+    assert!(said.code() == ErrorCode::None && bytes > 0, "{said:?}");
+    assert!(kept(&cloud) > 0, "more was read than was asked for");
+    let (said, bytes) = fetch_at(&mut producer, "orders", 1, 1).await;
+    assert_eq!(said.code(), ErrorCode::TopicAuthorizationFailed);
+    assert_eq!(bytes, 0);
+    // Who it was read for goes on with it, without a call.
+    cloud.cell.revoke(&id).unwrap();
+    let (said, bytes) = fetch_at(&mut consumer, "orders", 1, 1).await;
+    assert!(said.code() == ErrorCode::None && bytes > 0, "{said:?}");
+    // But not for longer than that is kept.
+    tokio::time::advance(facade::fetch::surplus::MAX_AGE).await;
+    let (said, bytes) = fetch_at(&mut consumer, "orders", 2, 1).await;
+    assert_eq!(said.code(), ErrorCode::TopicAuthorizationFailed);
+    assert_eq!(bytes, 0);
+}
+
+const TRANSACTIONAL: Scopes = Scopes {
+    produce: true,
+    ..CONSUMER
+};
+
+async fn transact(client: &mut Client, name: &str) -> Result<(), (&'static str, ErrorCode)> {
+    let id = typed::TransactionalId(text("till"));
+    let said = |step, code| match ErrorCode::from_code(code) {
+        Some(ErrorCode::None) => Ok(()),
+        code => Err((step, code.expect("a known code"))),
+    };
+    let request = typed::InitProducerIdRequest::default()
+        .with_transactional_id(Some(id.clone()))
+        .with_transaction_timeout_ms(10_000)
+        .with_producer_id(typed::ProducerId(-1))
+        .with_producer_epoch(-1);
+    let producer = client.call(4, request).await.unwrap();
+    said("InitProducerId", producer.error_code)?;
+    let (producer_id, epoch) = (producer.producer_id, producer.producer_epoch);
+    let added = typed::add_partitions_to_txn_request::AddPartitionsToTxnTopic::default()
+        .with_name(topic(name))
+        .with_partitions(vec![0]);
+    let request = typed::AddPartitionsToTxnRequest::default()
+        .with_v3_and_below_transactional_id(id.clone())
+        .with_v3_and_below_producer_id(producer_id)
+        .with_v3_and_below_producer_epoch(epoch)
+        .with_v3_and_below_topics(vec![added]);
+    let answer = client.call(3, request).await.unwrap();
+    let results = &answer.results_by_topic_v3_and_below[0].results_by_partition;
+    said("AddPartitionsToTxn", results[0].partition_error_code)?;
+    let options = BatchOptions {
+        transactional: true,
+        producer: ProducerFields {
+            id: producer_id.0,
+            epoch,
+            base_sequence: 0,
+        },
+        ..BatchOptions::default()
+    };
+    let records = data::batch(&[data::text(0, "in a transaction")], options);
+    let partition = PartitionProduceData::default().with_records(Some(records));
+    let data = TopicProduceData::default()
+        .with_name(topic(name))
+        .with_partition_data(vec![partition]);
+    let request = typed::ProduceRequest::default()
+        .with_transactional_id(Some(id.clone()))
+        .with_acks(-1)
+        .with_timeout_ms(1000)
+        .with_topic_data(vec![data]);
+    let answer = client.call(9, request).await.unwrap();
+    said(
+        "Produce",
+        answer.responses[0].partition_responses[0].error_code,
+    )?;
+    let request = typed::EndTxnRequest::default()
+        .with_transactional_id(id)
+        .with_producer_id(producer_id)
+        .with_producer_epoch(epoch)
+        .with_committed(true);
+    said("EndTxn", client.call(3, request).await.unwrap().error_code)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_transactional_producers_scopes_are_enough_and_none_of_them_is_idle() {
+    let cloud = Cloud::start().await;
+    let (_, mut admin) = cloud.tenant("acme", Scopes::ALL).await;
+    assert_eq!(create(&mut admin, "orders").await.code(), ErrorCode::None);
+    let (_, mut teller) = cloud.tenant("acme", TRANSACTIONAL).await;
+    assert_eq!(transact(&mut teller, "orders").await, Ok(()));
+    let (said, bytes) = fetch(&mut admin, "orders").await;
+    assert!(said.code() == ErrorCode::None && bytes > 0, "{said:?}");
+    // The marker of a transaction is a row of Kafka's own, which takes `consume`; its records take
+    // `produce`. Without `read` nobody gets this far.
+    for lacks in [PRODUCER, CONSUMER] {
+        let (_, mut teller) = cloud.tenant("acme", lacks).await;
+        let (step, code) = transact(&mut teller, "orders").await.unwrap_err();
+        assert!(
+            matches!(
+                code,
+                ErrorCode::TransactionalIdAuthorizationFailed | ErrorCode::TopicAuthorizationFailed
+            ),
+            "{step}: {code:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_administrators_scopes_are_enough_and_none_of_them_is_idle() {
+    let cloud = Cloud::start().await;
+    let administrator = Scopes {
+        admin: true,
+        ..CONSUMER
+    };
+    let (_, mut admin) = cloud.tenant("acme", administrator).await;
+    for done in [
+        create(&mut admin, "orders").await,
+        alter(&mut admin, "orders").await,
+        delete(&mut admin, "orders").await,
+        create(&mut admin, "payments").await,
+    ] {
+        assert_eq!(done.code(), ErrorCode::None, "{done:?}");
+    }
+    // `admin` makes and deletes queues; what Kafka knows of a topic beside that is a row of its own,
+    // which takes `consume`.
+    let lacks_consume = Scopes {
+        consume: false,
+        ..administrator
+    };
+    for lacks in [CONSUMER, lacks_consume] {
+        let (_, mut client) = cloud.tenant("acme", lacks).await;
+        for refused in [
+            create(&mut client, "letters").await,
+            alter(&mut client, "payments").await,
+        ] {
+            let code = refused.code();
+            assert_eq!(code, ErrorCode::TopicAuthorizationFailed, "{lacks:?}");
+        }
+    }
+    let (_, mut client) = cloud.tenant("acme", CONSUMER).await;
+    let refused = delete(&mut client, "payments").await;
+    assert_eq!(refused.code(), ErrorCode::TopicAuthorizationFailed);
 }
 
 #[tokio::test(start_paused = true)]
