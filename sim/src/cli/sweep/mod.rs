@@ -7,6 +7,7 @@ mod plan;
 mod pool;
 mod progress;
 mod report;
+mod running;
 mod tally;
 mod worker;
 
@@ -55,7 +56,8 @@ pub(super) struct Arguments {
     /// on.
     #[arg(long)]
     goal: Option<u64>,
-    /// Where failing runs, their drawings and the report go.
+    /// Where failing runs, their drawings and the report go, and while it goes on, what each process
+    /// is at.
     #[arg(long, default_value = "target/sim")]
     out: PathBuf,
 }

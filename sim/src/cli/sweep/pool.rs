@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::Arguments;
 use super::plan::{Plan, Span, Task};
 use super::progress::Progress;
+use super::running::Running;
 use super::tally::Tally;
 use super::worker::{Done, Failed};
 use crate::cli::Error;
@@ -52,7 +53,8 @@ pub(super) async fn run(
         tally,
         deaths: 0,
     });
-    let workers = (0..jobs).map(|_| one(arguments, &shared, &over, progress));
+    Running::forget(&arguments.out)?;
+    let workers = (0..jobs).map(|number| one(number, arguments, &shared, &over, progress));
     for ended in join_all(workers).await {
         ended?;
     }
@@ -61,6 +63,7 @@ pub(super) async fn run(
 
 /// One worker, and those that take its place.
 async fn one(
+    number: usize,
     arguments: &Arguments,
     shared: &RefCell<Shared<'_>>,
     over: &impl Fn(Span) -> bool,
@@ -83,7 +86,10 @@ async fn one(
             Some(running) => running,
             none => none.insert(Worker::start(arguments)?),
         };
-        let done = match running.run(&task).await {
+        let noted = Running::begin(&arguments.out, number, &task)?;
+        let done = running.run(&task).await;
+        drop(noted);
+        let done = match done {
             Ok(done) => done,
             Err(why) => {
                 worker = None;
