@@ -54,6 +54,12 @@ impl Client {
         if self.profile.obeys_throttle {
             promises.push(Promise::ObeysThrottle);
         }
+        if self.access.struck {
+            promises.retain(|promise| *promise != Promise::NeverRefused);
+        }
+        if self.access.undisturbed {
+            promises.push(Promise::Undisturbed);
+        }
         self.record(Event::Client {
             profile: self.profile.name.into(),
             promises,

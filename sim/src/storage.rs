@@ -8,6 +8,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use fake_queen::ids::TenantId;
 use host::Host;
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full, Limited};
@@ -80,14 +81,21 @@ struct Envelope {
     v: Option<String>,
 }
 
-/// Reads all of `partitions` partitions of `topic` into the history. Tries until it can: call it
+/// Reads all of `partitions` partitions of `topic` into the history, of `tenant` where Queen keeps
+/// several. Tries until it can: call it
 /// after the world has healed.
-pub async fn read_all(host: &Host, recorder: &Recorder, topic: &Name, partitions: i32) {
+pub async fn read_all(
+    host: &Host,
+    recorder: &Recorder,
+    topic: &Name,
+    partitions: i32,
+    tenant: Option<TenantId>,
+) {
     let who = Name::from(READER);
     for partition in 0..partitions {
         let at = TopicPartition::new(topic.clone(), partition);
         let (records, start, end) = loop {
-            match lane(host, &at).await {
+            match lane(host, &at, tenant).await {
                 Ok(read) => break read,
                 Err(error) => recorder.note(READER, format_args!("! {at}: {error}")),
             }
@@ -114,7 +122,11 @@ pub async fn read_all(host: &Host, recorder: &Recorder, topic: &Name, partitions
     }
 }
 
-async fn lane(host: &Host, at: &TopicPartition) -> Result<(Vec<Seen>, i64, i64), ReadError> {
+async fn lane(
+    host: &Host,
+    at: &TopicPartition,
+    tenant: Option<TenantId>,
+) -> Result<(Vec<Seen>, i64, i64), ReadError> {
     let mut records = Vec::new();
     let (mut next, mut start) = (0, 0);
     loop {
@@ -124,7 +136,14 @@ async fn lane(host: &Host, at: &TopicPartition) -> Result<(Vec<Seen>, i64, i64),
             "offset": next,
             "maxBytes": 8 << 20,
         }]});
-        let answer = exchange(host, &Method::POST, "/api/v1/fetch", body.to_string()).await?;
+        let answer = exchange(
+            host,
+            &Method::POST,
+            "/api/v1/fetch",
+            body.to_string(),
+            tenant,
+        )
+        .await?;
         let answer: Answer = serde_json::from_slice(&answer)?;
         let lane = answer.entries.into_iter().next();
         let lane = lane.ok_or(ReadError::Shape("a fetch answered without its entry"))?;
@@ -172,22 +191,21 @@ async fn exchange(
     method: &Method,
     path: &str,
     body: String,
+    tenant: Option<TenantId>,
 ) -> Result<Bytes, ReadError> {
-    timeout(
-        TIMEOUT,
-        ask(host, Node::Queen, QUEEN_PORT, method, path, body),
-    )
-    .await
-    .map_err(|_| ReadError::TimedOut)?
+    let queen = (Node::Queen, QUEEN_PORT);
+    timeout(TIMEOUT, ask(host, queen, method, path, body, tenant))
+        .await
+        .map_err(|_| ReadError::TimedOut)?
 }
 
 async fn ask(
     host: &Host,
-    node: Node,
-    port: u16,
+    (node, port): (Node, u16),
     method: &Method,
     path: &str,
     body: String,
+    tenant: Option<TenantId>,
 ) -> Result<Bytes, ReadError> {
     let stream = host.net.connect(node.name(), port).await?;
     let (mut sender, connection) = handshake(TokioIo::new(stream)).await?;
@@ -195,7 +213,11 @@ async fn ask(
         // Its end shows in the exchange.
         let _ = connection.await;
     });
-    let request = Request::builder()
+    let mut request = Request::builder();
+    if let Some(TenantId(tenant)) = tenant {
+        request = request.header("x-queen-tenant", tenant.hyphenated().to_string());
+    }
+    let request = request
         .method(method)
         .uri(path)
         .header(http::header::HOST, node.name())
@@ -216,7 +238,14 @@ async fn ask(
 
 /// The bytes that the listeners of the facade on `node` hold, by its metrics.
 pub async fn held_bytes(host: &Host, node: Node, port: u16) -> Option<u64> {
-    let asked = ask(host, node, port, &Method::GET, "/metrics", String::new());
+    let asked = ask(
+        host,
+        (node, port),
+        &Method::GET,
+        "/metrics",
+        String::new(),
+        None,
+    );
     let text = timeout(TIMEOUT, asked).await.ok()?.ok()?;
     let text = str::from_utf8(&text).ok()?;
     let series = "queen_kafka_in_flight_bytes ";

@@ -20,19 +20,22 @@ pub enum Node {
     Facade3,
     /// The HTTP relay between facades and Queen.
     Relay,
+    /// The proxy of a cell, before Queen.
+    Proxy,
     /// Queen.
     Queen,
 }
 
 impl Node {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Clients,
         Self::Strangers,
         Self::Facade,
         Self::Facade2,
         Self::Facade3,
         Self::Relay,
+        Self::Proxy,
         Self::Queen,
     ];
 
@@ -45,6 +48,7 @@ impl Node {
             Self::Facade2 => "facade-2",
             Self::Facade3 => "facade-3",
             Self::Relay => "relay",
+            Self::Proxy => "proxy",
             Self::Queen => "queen",
         }
     }

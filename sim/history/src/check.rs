@@ -109,6 +109,8 @@ anomalies! {
     ServedRevoked => "served-revoked",
     /// A tenant was served what belongs to another.
     TenantLeak => "tenant-leak",
+    /// A client lost a connection because of somebody else's credential.
+    Disturbed => "disturbed",
     /// The audit doesn't tell every deed once, in order.
     AuditGap => "audit-gap",
 

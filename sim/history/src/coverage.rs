@@ -4,6 +4,7 @@
 //! Each is found in the history itself where clients show it; the rest the world names with
 //! [`Mark::Situation`].
 
+mod credentials;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,6 +48,7 @@ const CREATE_PARTITIONS: i16 = 37;
 const INIT_PRODUCER_ID: i16 = 22;
 const END_TXN: i16 = 26;
 const TXN_OFFSET_COMMIT: i16 = 28;
+const SASL_AUTHENTICATE: i16 = 36;
 const CONSUMER_GROUP_HEARTBEAT: i16 = 68;
 
 const NOT_COORDINATOR: i16 = 16;
@@ -324,6 +326,48 @@ pub const ALL: &[Situation] = &[
         about: "a member was told to wait for an offset that an open transaction was about to move",
         apis: &[OFFSET_FETCH, TXN_OFFSET_COMMIT],
         times: transactions::unstable_offsets,
+    },
+    Situation {
+        name: "revoked-while-idle",
+        about: "a credential ended while its client had asked for nothing",
+        apis: &[PRODUCE],
+        times: credentials::ended_while_idle,
+    },
+    Situation {
+        name: "revoked-in-mid-produce",
+        about: "a credential ended while its client had batches in flight",
+        apis: &[PRODUCE],
+        times: credentials::ended_in_mid_produce,
+    },
+    Situation {
+        name: "revoked-in-a-rebalance",
+        about: "a credential of a member ended while a member of its group was joining or syncing",
+        apis: &[JOIN_GROUP, SYNC_GROUP],
+        times: credentials::ended_in_a_rebalance,
+    },
+    Situation {
+        name: "revoked-inside-a-transaction",
+        about: "a credential ended while its client had a transaction open",
+        apis: &[PRODUCE, END_TXN],
+        times: credentials::ended_inside_a_transaction,
+    },
+    Situation {
+        name: "scope-lost-in-use",
+        about: "a credential lost a scope that its client had used",
+        apis: &[PRODUCE, FETCH],
+        times: credentials::narrowed_in_use,
+    },
+    Situation {
+        name: "rotated-and-served-again",
+        about: "a credential ended, and its client authenticated with its successor",
+        apis: &[SASL_AUTHENTICATE],
+        times: credentials::served_as_successor,
+    },
+    Situation {
+        name: "authenticated-again",
+        about: "a connection was authenticated again before its session ended",
+        apis: &[SASL_AUTHENTICATE],
+        times: credentials::authenticated_again,
     },
     Situation {
         name: "throttle-waited-out",

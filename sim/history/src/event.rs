@@ -216,6 +216,27 @@ pub enum Event {
         action: Name,
         /// On what.
         resource: Name,
+        /// When it was asked for, where that is known: a credential that has ended meanwhile is
+        /// judged by that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_ms: Option<u64>,
+    },
+    /// A connection was authenticated, for the first time or again: what it is served from now on,
+    /// it is served as this.
+    Authenticated {
+        /// Which.
+        connection: u64,
+        /// The credential.
+        principal: Name,
+        /// Whose it is.
+        tenant: Name,
+    },
+    /// A connection ended, and not because its client wanted it to.
+    Closed {
+        /// Which.
+        connection: u64,
+        /// How it showed.
+        what: String,
     },
     /// A record of the audit, read after everything has ended, in the audit's order.
     Audit {
@@ -252,6 +273,9 @@ pub enum Promise {
     MutedWhenThrottled,
     /// It reads every partition from its start, or its Seek, to its end.
     ReadsAll,
+    /// Nothing goes wrong but with the credentials of others, so none of its connections is ended
+    /// by the other side.
+    Undisturbed,
 }
 
 /// Who read a log.
@@ -297,14 +321,17 @@ pub enum Mark {
         /// What its topics hold.
         partitions: Vec<TopicPartition>,
     },
-    /// A credential was revoked.
+    /// A credential was revoked, or lost a part of what it may do.
     Revoke {
         /// Whose.
         principal: Name,
-        /// It may be served so much longer.
+        /// What is asked so much later may be served still.
         within_ms: u64,
+        /// What it may do no longer: names of APIs; empty for everything.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        actions: Vec<Name>,
     },
-    /// A credential is good, or good again.
+    /// A credential is good, or good again, for everything.
     Grant {
         /// Whose.
         principal: Name,

@@ -10,7 +10,7 @@ mod serving;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -23,6 +23,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
+use super::access::Held;
 use super::api::Api;
 use super::{Client, access, refused};
 use serving::{Serving, fail_all};
@@ -61,9 +62,16 @@ impl<R: Api> Ticket<R> {
 
 /// The part of a waiting request that knows its type.
 trait Waiter: Send {
-    /// Takes the answer's frame, or why there is none. Gives the throttle time that it demands, and
-    /// whether the version expects clients to wait by themselves.
-    fn take(self: Box<Self>, frame: Result<Bytes, CallError>) -> Result<Throttle, CallError>;
+    /// Takes the answer's frame, or why there is none. Tells what every answer tells.
+    fn take(self: Box<Self>, frame: Result<Bytes, CallError>) -> Result<Heard, CallError>;
+}
+
+/// What an answer tells, whatever was asked.
+#[derive(Clone, Debug, Default)]
+struct Heard {
+    throttle: Throttle,
+    /// What was moved or shown for whoever asked.
+    served: Vec<String>,
 }
 
 /// What an answer says about throttling.
@@ -74,6 +82,8 @@ struct Throttle {
 }
 
 struct Typed<R: Api> {
+    /// Whether it moves anything when it succeeds.
+    moves: bool,
     version: i16,
     correlation_id: i32,
     answer: oneshot::Sender<Result<R::Response, CallError>>,
@@ -105,18 +115,23 @@ impl<R: Api> Typed<R> {
 }
 
 impl<R: Api> Waiter for Typed<R> {
-    fn take(self: Box<Self>, frame: Result<Bytes, CallError>) -> Result<Throttle, CallError> {
+    fn take(self: Box<Self>, frame: Result<Bytes, CallError>) -> Result<Heard, CallError> {
         let response = frame.and_then(|frame| self.decode(frame));
-        let throttle = response.as_ref().map_err(Clone::clone).map(|response| {
+        let heard = response.as_ref().map_err(Clone::clone).map(|response| {
             let millis = u64::try_from(R::throttle_time_ms(response)).unwrap_or(0);
-            Throttle {
+            let throttle = Throttle {
                 time: Duration::from_millis(millis),
                 client_waits: self.version >= R::CLIENT_WAITS_FROM,
-            }
+            };
+            let served = match self.moves {
+                true => R::served(response),
+                false => Vec::new(),
+            };
+            Heard { throttle, served }
         });
         // Whoever asked may have stopped waiting.
         let _ = self.answer.send(response);
-        throttle
+        heard
     }
 }
 
@@ -138,6 +153,7 @@ struct Awaited {
     version: i16,
     correlation_id: i32,
     deadline: Instant,
+    asked_ms: u64,
     waiter: Box<dyn Waiter>,
 }
 
@@ -146,6 +162,20 @@ struct Shared {
     awaited: VecDeque<Awaited>,
     muted_until: Option<Instant>,
     closed: Option<CallError>,
+    /// What was sent to authenticate with, and not answered.
+    presented: VecDeque<Held>,
+    /// Whom answers are for.
+    authenticated: Option<Held>,
+    /// What keeps the session from ending.
+    keeper: Option<AbortHandle>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            keeper.abort();
+        }
+    }
 }
 
 struct Inner {
@@ -167,6 +197,17 @@ impl Drop for Inner {
 /// One connection.
 #[derive(Clone)]
 pub struct Connection(Arc<Inner>);
+
+/// A connection that may be gone.
+#[derive(Clone)]
+pub(super) struct WeakConnection(Weak<Inner>);
+
+impl WeakConnection {
+    /// The connection, while anybody holds it.
+    pub fn upgrade(&self) -> Option<Connection> {
+        self.0.upgrade().map(Connection)
+    }
+}
 
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -261,6 +302,20 @@ impl Connection {
         self.0.number
     }
 
+    pub(super) fn weak(&self) -> WeakConnection {
+        WeakConnection(Arc::downgrade(&self.0))
+    }
+
+    /// The next SaslAuthenticate says that it is whoever holds `held`.
+    pub(super) fn presents(&self, held: Held) {
+        lock(&self.0.shared).presented.push_back(held);
+    }
+
+    /// `keeper` keeps the session from ending, and ends with the connection.
+    pub(super) fn keeps(&self, keeper: AbortHandle) {
+        lock(&self.0.shared).keeper = Some(keeper);
+    }
+
     /// The version in which `key` is asked here; `None` when it isn't offered.
     pub fn version(&self, key: ApiKey) -> Option<i16> {
         lock(&self.0.versions).get(&key).copied()
@@ -334,6 +389,7 @@ impl Connection {
         let (frame, correlation_id) = self.frame(request, version)?;
         let (sender, answer) = oneshot::channel();
         let waiter: Typed<R> = Typed {
+            moves: R::moves(request),
             version,
             correlation_id,
             answer: sender,

@@ -27,6 +27,7 @@ pub const RULES: Rules = Rules {
     hops: &[Hop::Queen],
     clients: &[],
     apis: &[],
+    keys: &[],
 };
 
 /// Every fault, in a world with one.

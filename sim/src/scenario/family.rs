@@ -57,12 +57,12 @@ impl Family {
     /// Why it holds no scenario, where it holds none.
     pub const fn why_empty(self) -> Option<&'static str> {
         match self {
-            Self::Revocation => Some("no door checks credentials yet"),
             Self::Rebalance
             | Self::Failover
             | Self::Hostile
             | Self::Transaction
             | Self::QuotaThrottle
+            | Self::Revocation
             | Self::Planted => None,
         }
     }

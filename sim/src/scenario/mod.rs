@@ -12,6 +12,7 @@ mod orders;
 mod planted;
 mod quota;
 mod rebalance;
+pub mod revocation;
 mod stage;
 pub mod transaction;
 
@@ -24,11 +25,11 @@ use futures::future::BoxFuture;
 
 use crate::history::{Anomaly, Recorder};
 use crate::schedule::{Bounds, Invalid, Rules, Step};
-use crate::world::{Clients, Description, Doubles, Workload};
+use crate::world::{Clients, Description, Doubles, Tenancy, Workload};
 
 pub use family::Family;
 pub use orders::{EXACTLY_ONCE, Orders, TOPIC};
-pub use stage::{AUDITOR, Stage};
+pub use stage::{AUDITOR, OTHER, Stage};
 
 /// What clients do, under which faults.
 #[derive(Clone, Copy)]
@@ -75,6 +76,10 @@ pub struct Setting {
     pub facades: u8,
     /// Calls to Queen pass through a relay.
     pub relay: bool,
+    /// Whether a proxy before Queen asks for keys.
+    pub tenancy: Tenancy,
+    /// The client that holds the key which schedules strike, where there are keys.
+    pub struck: &'static str,
     /// Partitions of topics that clients create by naming them.
     pub partitions: i32,
     /// More of a facade's environment.
@@ -94,6 +99,8 @@ impl Setting {
     pub const PLAIN: Self = Self {
         facades: 1,
         relay: false,
+        tenancy: Tenancy::None,
+        struck: "",
         partitions: 2,
         variables: &[],
         configure: |_| {},
@@ -113,6 +120,7 @@ pub fn all() -> impl Iterator<Item = &'static Scenario> {
         hostile::ALL,
         transaction::ALL,
         quota::ALL,
+        revocation::ALL,
         planted::ALL,
     ]
     .into_iter()
@@ -130,6 +138,8 @@ impl Scenario {
         let Setting {
             facades,
             relay,
+            tenancy,
+            struck: _,
             partitions,
             variables,
             configure,
@@ -141,6 +151,7 @@ impl Scenario {
             seed,
             facades,
             relay,
+            tenancy,
             strangers: self.strangers.is_some(),
             partitions,
             variables,
@@ -164,6 +175,7 @@ impl Scenario {
             servers: &servers,
             links: &links,
             clients: &clients,
+            keys: self.setting.tenancy.keys(),
         };
         schedule.iter().try_for_each(|step| step.validate(&bounds))
     }
@@ -180,7 +192,8 @@ impl Scenario {
     }
 
     fn playing(&self, play: Play, seed: u64, recorder: Recorder) -> Workload {
-        let (patience, secure) = (self.patience, self.setting.secure);
+        let (patience, secure, struck) = (self.patience, self.setting.secure, self.setting.struck);
+        let quiet = self.rules.kinds.iter().all(|(_, kind)| kind.ends_keys());
         Box::new(move |clients: Clients, healed| {
             let stage = Stage {
                 clients,
@@ -188,6 +201,8 @@ impl Scenario {
                 patience,
                 seed,
                 secure,
+                quiet,
+                struck,
                 healed,
             };
             async move { play(stage).await }.boxed()
@@ -230,6 +245,8 @@ mod tests {
             let rules = scenario.rules;
             assert!(rules.servers.iter().all(|one| servers.contains(one)));
             assert!(rules.links.iter().all(|one| links.contains(one)));
+            let keys = scenario.setting.tenancy.keys();
+            assert!(rules.keys.iter().all(|one| keys.contains(one)));
             let hops = rules.hops.iter().map(|hop| hop.server());
             assert!(
                 hops.into_iter().all(|hop| servers.contains(&hop)),

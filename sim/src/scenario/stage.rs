@@ -6,19 +6,23 @@ use host::Secret;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use crate::client::access::{Credentials, Held};
 use crate::client::reader::Reader;
 use crate::client::{Access, Client, Profile};
 use crate::history::{Event, Name, Recorder};
+use crate::schedule::Key;
 use crate::seed::Numbers;
 use crate::storage;
 use crate::trace::Node;
-use crate::world::{Clients, KAFKA_PORT, secure};
+use crate::world::{Clients, KAFKA_PORT, secure, tenant_id};
 
 /// The client that reads the whole log at the end.
 pub const AUDITOR: &str = "auditor";
 
 /// What clients authenticate with; a Queen that asks nobody takes any.
 const PASSWORD: &str = "a-token";
+/// Who holds the key of another tenant is called so, and more.
+pub const OTHER: &str = "other-";
 
 /// Where clients play. Clones are the same.
 #[derive(Clone, Debug)]
@@ -32,6 +36,10 @@ pub struct Stage {
     pub(super) seed: u64,
     /// Clients come over TLS.
     pub(super) secure: bool,
+    /// Nothing goes wrong but with keys.
+    pub(super) quiet: bool,
+    /// Who holds the key that schedules strike.
+    pub(super) struck: &'static str,
     pub(super) healed: watch::Receiver<bool>,
 }
 
@@ -49,13 +57,40 @@ impl Stage {
             id: id.into(),
             bootstrap: (door.name().to_owned(), KAFKA_PORT),
             recorder: self.recorder.clone(),
-            access: match self.secure {
-                true => Access {
-                    trusts: Some(secure::roots()),
-                    password: Some(Secret::new(PASSWORD.to_owned())),
-                },
-                false => Access::default(),
+            access: self.access(id),
+        }
+    }
+
+    /// Which key a client holds, by what it is called.
+    fn key_of(&self, id: &str) -> Key {
+        match id {
+            id if id.starts_with(OTHER) => Key::Other,
+            id if id == self.struck => Key::Victim,
+            _ => Key::Neighbour,
+        }
+    }
+
+    fn access(&self, id: &str) -> Access {
+        let key = self.key_of(id);
+        if let Some(credentials) = self.clients.keys().credentials(key) {
+            return Access {
+                credentials: Some(credentials),
+                struck: key == Key::Victim,
+                undisturbed: self.quiet && key != Key::Victim,
+                ..Access::default()
+            };
+        }
+        match self.secure {
+            true => Access {
+                trusts: Some(secure::roots()),
+                credentials: Some(Credentials::new(Held {
+                    principal: "anybody".into(),
+                    tenant: "everybody".into(),
+                    secret: Secret::new(PASSWORD.to_owned()),
+                })),
+                ..Access::default()
             },
+            false => Access::default(),
         }
     }
 
@@ -96,11 +131,24 @@ impl Stage {
 
     /// Reads the whole of a topic, as a fresh consumer and from Queen herself.
     pub async fn audit(&self, topic: &Name, partitions: i32, profile: &'static Profile) {
-        let reader = self.client(AUDITOR, profile);
-        let host = reader.host.clone();
+        self.audit_as(AUDITOR, topic, partitions, profile).await;
+    }
+
+    /// The same by another auditor.
+    pub async fn audit_as(
+        &self,
+        auditor: &str,
+        topic: &Name,
+        partitions: i32,
+        profile: &'static Profile,
+    ) {
+        let reader = self.client(auditor, profile);
+        let (host, tenants) = (reader.host.clone(), self.clients.keys());
+        let key = self.key_of(auditor);
+        let tenant = tenants.credentials(key).map(|_| tenant_id(key));
         Reader::new(reader, topic.clone(), partitions)
             .read_all()
             .await;
-        storage::read_all(&host, &self.recorder, topic, partitions).await;
+        storage::read_all(&host, &self.recorder, topic, partitions, tenant).await;
     }
 }

@@ -11,7 +11,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-pub use place::{Link, Route, Server};
+pub use place::{Key, Link, Route, Server};
 pub use rules::{ANY, Kind, Rules, schedules};
 pub use text::ScheduleError;
 pub(crate) use validity::named as api_named;
@@ -128,6 +128,32 @@ pub enum Fault {
         /// What goes wrong.
         effect: Effect,
     },
+    /// An API key ends at once.
+    Revoke {
+        /// Which.
+        key: Key,
+    },
+    /// An API key is given an end. One that ends sooner still does.
+    Expire {
+        /// Which.
+        key: Key,
+        /// So much later.
+        in_ms: u64,
+    },
+    /// An API key loses a scope.
+    Narrow {
+        /// Which.
+        key: Key,
+        /// What it may do no longer.
+        scope: Scope,
+    },
+    /// An API key gets another secret, and its clients are told at once.
+    Rotate {
+        /// Which.
+        key: Key,
+        /// So long the old secret still counts.
+        overlap_ms: u64,
+    },
     /// Requests of one API are late: each waits on its connection, and what is behind it.
     DelayApi {
         /// The API's name, as `ApiKey` prints it.
@@ -158,6 +184,20 @@ impl Unsynced {
     fn is_default(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// What an API key may do, as the proxy has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scope {
+    /// Push and commit.
+    Produce,
+    /// Fetch, and move positions.
+    Consume,
+    /// Make and delete queues.
+    Admin,
+    /// List them.
+    Read,
 }
 
 /// What a partitioned link loses.

@@ -14,16 +14,18 @@ pub enum Server {
     Facade2,
     Facade3,
     Relay,
+    Proxy,
     Queen,
 }
 
 impl Server {
     /// All of them.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Facade,
         Self::Facade2,
         Self::Facade3,
         Self::Relay,
+        Self::Proxy,
         Self::Queen,
     ];
 
@@ -34,6 +36,7 @@ impl Server {
             Self::Facade2 => Node::Facade2,
             Self::Facade3 => Node::Facade3,
             Self::Relay => Node::Relay,
+            Self::Proxy => Node::Proxy,
             Self::Queen => Node::Queen,
         }
     }
@@ -64,11 +67,13 @@ pub enum Link {
     Facade2Relay,
     Facade3Relay,
     RelayQueen,
+    FacadeProxy,
+    ProxyQueen,
 }
 
 impl Link {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 12] = [
         Self::ClientsFacade,
         Self::ClientsFacade2,
         Self::ClientsFacade3,
@@ -79,6 +84,8 @@ impl Link {
         Self::Facade2Relay,
         Self::Facade3Relay,
         Self::RelayQueen,
+        Self::FacadeProxy,
+        Self::ProxyQueen,
     ];
 
     /// Who calls, who answers.
@@ -94,6 +101,8 @@ impl Link {
             Self::Facade2Relay => (Node::Facade2, Node::Relay),
             Self::Facade3Relay => (Node::Facade3, Node::Relay),
             Self::RelayQueen => (Node::Relay, Node::Queen),
+            Self::FacadeProxy => (Node::Facade, Node::Proxy),
+            Self::ProxyQueen => (Node::Proxy, Node::Queen),
         }
     }
 }
@@ -156,6 +165,37 @@ impl fmt::Display for Route {
     }
 }
 
+/// An API key of the cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Key {
+    /// The one that schedules strike.
+    Victim,
+    /// Another one of the same tenant.
+    Neighbour,
+    /// One of another tenant.
+    Other,
+}
+
+impl Key {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Victim, Self::Neighbour, Self::Other];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Victim => "victim",
+            Self::Neighbour => "neighbour",
+            Self::Other => "other",
+        }
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
 /// One of `all` that is called so; else an error that says what there is.
 fn named<'de, D, T>(deserializer: D, what: &str, all: &[T]) -> Result<T, D::Error>
 where
@@ -192,3 +232,4 @@ macro_rules! by_name {
 by_name!(Server, "machine");
 by_name!(Link, "link");
 by_name!(Route, "route");
+by_name!(Key, "key");

@@ -4,7 +4,7 @@ use proptest::prelude::{BoxedStrategy, Just, Strategy, any, prop_oneof};
 use proptest::sample::select;
 use proptest::strategy::Union;
 
-use super::{Effect, Fault, Hop, Link, Lost, Route, Server, Step, TICK_MS, Unsynced};
+use super::{Effect, Fault, Hop, Key, Link, Lost, Route, Scope, Server, Step, TICK_MS, Unsynced};
 
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,20 @@ pub enum Kind {
     /// Calls to Queen that end a transaction are cut, refused or slow.
     EndOfTransaction,
     DelayApi,
+    Revoke,
+    Expire,
+    Narrow,
+    Rotate,
+}
+
+impl Kind {
+    /// Whether it strikes keys and nothing else.
+    pub const fn ends_keys(self) -> bool {
+        matches!(
+            self,
+            Self::Revoke | Self::Expire | Self::Narrow | Self::Rotate
+        )
+    }
 }
 
 /// What a scenario's generated schedules may hold.
@@ -59,6 +73,8 @@ pub struct Rules {
     pub clients: &'static [&'static str],
     /// APIs whose requests may be late.
     pub apis: &'static [&'static str],
+    /// API keys that may end.
+    pub keys: &'static [Key],
 }
 
 /// Every fault that strikes machines, links and calls. Machines that only crash would spend most of
@@ -118,6 +134,7 @@ fn up_to(max_ms: u64) -> impl Strategy<Value = u64> {
 fn of(kind: Kind, rules: Rules) -> BoxedStrategy<Fault> {
     let server = || select(rules.servers);
     let link = || select(rules.links);
+    let key = || select(rules.keys);
     let unsynced = || prop_oneof![Just(Unsynced::Kept), Just(Unsynced::Lost)];
     match kind {
         Kind::Crash => (server(), unsynced())
@@ -222,6 +239,27 @@ fn of(kind: Kind, rules: Rules) -> BoxedStrategy<Fault> {
             ];
             upstream_on(&[Route::Transaction, Route::Kv], rules, effect.boxed())
         }
+        Kind::Revoke => key().prop_map(|key| Fault::Revoke { key }).boxed(),
+        Kind::Expire => (key(), lasting(rules))
+            .prop_map(|(key, in_ms)| Fault::Expire { key, in_ms })
+            .boxed(),
+        Kind::Narrow => {
+            let scope = prop_oneof![
+                Just(Scope::Produce),
+                Just(Scope::Consume),
+                Just(Scope::Read),
+                Just(Scope::Admin),
+            ];
+            (key(), scope)
+                .prop_map(|(key, scope)| Fault::Narrow { key, scope })
+                .boxed()
+        }
+        Kind::Rotate => {
+            let overlap = prop_oneof![Just(0), lasting(rules)];
+            (key(), overlap)
+                .prop_map(|(key, overlap_ms)| Fault::Rotate { key, overlap_ms })
+                .boxed()
+        }
         Kind::DelayApi => (select(rules.apis), delay(rules), lasting(rules))
             .prop_map(|(api, ms, for_ms)| Fault::DelayApi {
                 api: api.to_owned(),
@@ -286,6 +324,10 @@ mod tests {
             (1, Kind::PauseClient),
             (1, Kind::DelayApi),
             (1, Kind::Slow),
+            (1, Kind::Revoke),
+            (1, Kind::Expire),
+            (1, Kind::Narrow),
+            (1, Kind::Rotate),
         ];
         let rules = Rules {
             heal_at_ms: 8_000,
@@ -299,12 +341,14 @@ mod tests {
             hops: &[Hop::Queen],
             clients: &["member-1"],
             apis: &["SyncGroup"],
+            keys: &[Key::Victim],
         };
         let clients = ["member-1".to_owned()];
         let bounds = Bounds {
             servers: rules.servers,
             links: rules.links,
             clients: &clients,
+            keys: rules.keys,
         };
         let mut runner = TestRunner::deterministic();
         let mut seen = std::collections::BTreeSet::new();
@@ -317,6 +361,6 @@ mod tests {
                 seen.insert(json["fault"].to_string());
             }
         }
-        assert_eq!(seen.len(), 5, "{seen:?}");
+        assert_eq!(seen.len(), 9, "{seen:?}");
     }
 }

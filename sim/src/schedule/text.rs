@@ -81,6 +81,19 @@ const EXAMPLES: &[(&str, &str)] = &[
         "upstream",
         r#"{"at_ms":700,"fault":"upstream","hop":"relay","route":"push","skip":0,"count":1,"effect":"cut_after"}"#,
     ),
+    ("revoke", r#"{"at_ms":700,"fault":"revoke","key":"victim"}"#),
+    (
+        "expire",
+        r#"{"at_ms":700,"fault":"expire","key":"victim","in_ms":900}"#,
+    ),
+    (
+        "narrow",
+        r#"{"at_ms":700,"fault":"narrow","key":"victim","scope":"produce"}"#,
+    ),
+    (
+        "rotate",
+        r#"{"at_ms":700,"fault":"rotate","key":"victim","overlap_ms":500}"#,
+    ),
     (
         "delay_api",
         r#"{"at_ms":700,"fault":"delay_api","api":"SyncGroup","ms":500,"for_ms":2000}"#,
@@ -207,7 +220,7 @@ mod tests {
             ),
             (
                 r#"{"at_ms":1,"fault":"crash","node":"broker"}"#,
-                "no machine is called \"broker\"; there are facade, facade-2, facade-3, relay, queen",
+                "no machine is called \"broker\"; there are facade, facade-2, facade-3, relay, proxy, queen",
             ),
             (
                 r#"{"at_ms":1,"fault":"crash","node":"queen","why":1}"#,

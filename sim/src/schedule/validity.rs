@@ -3,7 +3,7 @@
 
 use kafka_wire::ApiKey;
 
-use super::{Effect, Fault, Link, Server, Step};
+use super::{Effect, Fault, Key, Link, Server, Step};
 
 /// The longest that anything may last or be delayed, far beyond any timeout of any client.
 const MAX_MS: u64 = 600_000;
@@ -19,6 +19,8 @@ pub struct Bounds<'w> {
     pub links: &'w [Link],
     /// Clients that are there.
     pub clients: &'w [String],
+    /// API keys that are there.
+    pub keys: &'w [Key],
 }
 
 /// A step that makes no sense in its world.
@@ -117,6 +119,18 @@ impl Fault {
                 }
                 for_ms.map_or(Ok(()), |for_ms| lasts("for_ms", for_ms))
             }
+            Self::Revoke { key } | Self::Narrow { key, .. } => held(*key, bounds),
+            Self::Expire { key, in_ms } => {
+                held(*key, bounds)?;
+                lasts("in_ms", *in_ms)
+            }
+            Self::Rotate { key, overlap_ms } => {
+                held(*key, bounds)?;
+                match overlap_ms {
+                    0 => Ok(()),
+                    overlap_ms => lasts("overlap_ms", *overlap_ms),
+                }
+            }
             Self::DelayApi { api, ms, for_ms } => {
                 if named(api).is_none() {
                     return Err(format!(
@@ -143,6 +157,13 @@ fn machine(server: Server, bounds: &Bounds<'_>) -> Result<(), String> {
 
 fn joined(link: Link, bounds: &Bounds<'_>) -> Result<(), String> {
     there("link", link, bounds.links)
+}
+
+fn held(key: Key, bounds: &Bounds<'_>) -> Result<(), String> {
+    if bounds.keys.is_empty() {
+        return Err("nobody asks for keys in this world".to_owned());
+    }
+    there("key", key, bounds.keys)
 }
 
 fn there<T: PartialEq + ToString>(what: &str, one: T, all: &[T]) -> Result<(), String> {
@@ -175,6 +196,7 @@ mod tests {
             servers: &[Server::Facade, Server::Queen],
             links: &[Link::ClientsFacade, Link::FacadeQueen],
             clients: &clients,
+            keys: &[],
         };
         let step = Step { at_ms: 1, fault };
         step.validate(&bounds)
@@ -212,6 +234,29 @@ mod tests {
             }),
             "queen doesn't drain; only facades do"
         );
+    }
+
+    #[test]
+    fn keys_end_where_somebody_asks_for_them() {
+        let revoke = Fault::Revoke { key: Key::Victim };
+        assert_eq!(why(revoke.clone()), "nobody asks for keys in this world");
+        let bounds = Bounds {
+            servers: &[],
+            links: &[],
+            clients: &[],
+            keys: &[Key::Victim],
+        };
+        let (at_ms, late) = (1, 600_001);
+        let valid = |fault| Step { at_ms, fault }.validate(&bounds).is_ok();
+        assert!(valid(revoke));
+        assert!(!valid(Fault::Revoke { key: Key::Other }));
+        let key = Key::Victim;
+        assert!(!valid(Fault::Expire { key, in_ms: 0 }));
+        assert!(valid(Fault::Rotate { key, overlap_ms: 0 }));
+        assert!(!valid(Fault::Rotate {
+            key,
+            overlap_ms: late
+        }));
     }
 
     #[test]

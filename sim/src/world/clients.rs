@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use host::Host;
 
+use super::Keyring;
 use crate::machine::{Late, Machine};
 use crate::trace::{Node, Trace};
 
@@ -14,16 +15,18 @@ use crate::trace::{Node, Trace};
 pub struct Clients {
     node: Node,
     seed: u64,
+    keys: Keyring,
     late: Late,
     trace: Trace,
     machines: Arc<Mutex<BTreeMap<String, Machine>>>,
 }
 
 impl Clients {
-    pub(super) fn new(node: Node, seed: u64, late: Late, trace: Trace) -> Self {
+    pub(super) fn new(node: Node, seed: u64, keys: Keyring, late: Late, trace: Trace) -> Self {
         Self {
             node,
             seed,
+            keys,
             late,
             trace,
             machines: Arc::default(),
@@ -37,6 +40,11 @@ impl Clients {
     /// A program of the client `name` starts: its host. Call it inside the workload.
     pub fn host(&self, name: &str) -> Host {
         self.machine(name).boot()
+    }
+
+    /// The API keys of the world.
+    pub fn keys(&self) -> &Keyring {
+        &self.keys
     }
 
     /// What the client `name` runs on.

@@ -1,10 +1,11 @@
-//! A world: Queen, facades and a relay on machines of their own, clients on another, a network
+//! A world: Queen, facades, a relay or a proxy on machines of their own, clients on another, a network
 //! between them, and the hand that breaks and mends it all ([`strike`]).
 //!
 //! Doors and fakes run as they are shipped ([`programs`]); only their `host` is simulated. TLS, where
 //! the description has it, is the shipped one over these same sockets ([`secure`]).
 
 mod clients;
+mod keys;
 mod programs;
 pub mod secure;
 mod strike;
@@ -28,6 +29,7 @@ use crate::seed::Numbers;
 use crate::trace::{Node, Trace};
 
 pub use clients::Clients;
+pub use keys::{Keyring, Tenancy, tenant, tenant_id};
 pub use programs::{Doubles, Program};
 use strike::Undo;
 
@@ -54,6 +56,9 @@ pub struct Description {
     pub facades: u8,
     /// Calls to Queen pass through a relay.
     pub relay: bool,
+    /// Calls to Queen pass through the proxy of a cell, which asks for keys; clients authenticate
+    /// with them. It leaves no place for a relay.
+    pub tenancy: Tenancy,
     /// There are clients that mean no good.
     pub strangers: bool,
     /// Partitions of topics that clients create.
@@ -78,6 +83,7 @@ impl Default for Description {
             seed: 0,
             facades: 1,
             relay: false,
+            tenancy: Tenancy::None,
             strangers: false,
             partitions: 2,
             variables: &[],
@@ -95,6 +101,9 @@ pub enum DescriptionError {
     /// Too few facades, or too many.
     #[error("a world has 1 to {MAX_FACADES} facades, not {0}")]
     Facades(u8),
+    /// Two that stand in one place.
+    #[error("a world has a relay or a proxy before Queen, not both")]
+    RelayAndProxy,
 }
 
 impl Description {
@@ -103,6 +112,7 @@ impl Description {
         let facades = [Server::Facade, Server::Facade2, Server::Facade3];
         let mut servers: Vec<_> = facades.into_iter().take(self.facades.into()).collect();
         servers.extend(self.relay.then_some(Server::Relay));
+        servers.extend(self.has_tenants().then_some(Server::Proxy));
         servers.push(Server::Queen);
         servers
     }
@@ -113,8 +123,13 @@ impl Description {
             Node::Clients => true,
             node => self.servers().iter().any(|server| server.node() == node),
         };
-        let direct =
-            |(caller, answerer)| self.relay && answerer == Node::Queen && caller != Node::Relay;
+        let direct = |(caller, answerer)| {
+            let between = match self.upstream() {
+                Node::Queen => return false,
+                between => between,
+            };
+            answerer == Node::Queen && caller != between
+        };
         let all = Link::ALL.into_iter();
         all.filter(|link| {
             let (caller, answerer) = link.ends();
@@ -125,10 +140,21 @@ impl Description {
 
     /// Where facades send their calls to Queen.
     const fn upstream(&self) -> Node {
-        if self.relay { Node::Relay } else { Node::Queen }
+        match (self.has_tenants(), self.relay) {
+            (true, _) => Node::Proxy,
+            (false, true) => Node::Relay,
+            (false, false) => Node::Queen,
+        }
+    }
+
+    const fn has_tenants(&self) -> bool {
+        !matches!(self.tenancy, Tenancy::None)
     }
 
     const fn validate(&self) -> Result<(), DescriptionError> {
+        if self.relay && self.has_tenants() {
+            return Err(DescriptionError::RelayAndProxy);
+        }
         match self.facades {
             1..=MAX_FACADES => Ok(()),
             facades => Err(DescriptionError::Facades(facades)),
@@ -157,6 +183,7 @@ pub struct World {
     links: Vec<Link>,
     machines: BTreeMap<Server, Machine>,
     clients: Clients,
+    keys: Keyring,
     late: Late,
     disk: Disk,
     power: Numbers,
@@ -212,13 +239,15 @@ impl World {
             trace.conceal(KAFKA_PORT);
         }
         let late = Late::default();
-        let of = |node| Clients::new(node, seed, late.clone(), trace.clone());
+        let keys = Keyring::new(seed, description.tenancy);
+        let of = |node| Clients::new(node, seed, keys.clone(), late.clone(), trace.clone());
         let mut world = Self {
             sim,
             servers: description.servers(),
             links: description.links(),
             machines: BTreeMap::new(),
             clients: of(Node::Clients),
+            keys: keys.clone(),
             late: late.clone(),
             disk: match description.lying_syncs {
                 0 => Disk::new(),
@@ -274,9 +303,11 @@ impl World {
             relay,
             queen,
         } = description.doubles.clone();
+        let tenants = description.has_tenants();
         let double = match server {
             Server::Queen => queen,
             Server::Relay => relay,
+            Server::Proxy => None,
             Server::Facade | Server::Facade2 | Server::Facade3 => facade,
         };
         if let Some(double) = double {
@@ -286,13 +317,19 @@ impl World {
         match server {
             Server::Queen => {
                 let (disk, faults) = (self.disk.clone(), self.queen_faults.clone());
-                let run =
-                    move || programs::run_queen(machine.clone(), disk.clone(), faults.clone());
+                let run = move || {
+                    programs::run_queen(machine.clone(), disk.clone(), faults.clone(), tenants)
+                };
                 self.sim.host(name, run);
             }
             Server::Relay => {
                 let faults = self.relay_faults.clone();
                 let run = move || programs::run_relay(machine.clone(), faults.clone());
+                self.sim.host(name, run);
+            }
+            Server::Proxy => {
+                let keys = self.keys.clone();
+                let run = move || programs::run_proxy(machine.clone(), keys.clone());
                 self.sim.host(name, run);
             }
             Server::Facade | Server::Facade2 | Server::Facade3 => {
@@ -306,6 +343,7 @@ impl World {
                     variables: programs::variables(server, upstream, description),
                     configure: description.configure,
                     secure: description.secure,
+                    tenants,
                     upstream,
                     told,
                 };
@@ -378,6 +416,19 @@ mod tests {
                 Link::RelayQueen
             ]
         );
+        let tenants = Description {
+            tenancy: Tenancy::Enforced,
+            ..world(1, false)
+        };
+        assert_eq!(
+            tenants.links(),
+            [Link::ClientsFacade, Link::FacadeProxy, Link::ProxyQueen]
+        );
+        let both = Description {
+            relay: true,
+            ..tenants
+        };
+        assert_eq!(both.validate(), Err(DescriptionError::RelayAndProxy));
         assert_eq!(
             world(0, false).validate(),
             Err(DescriptionError::Facades(0))

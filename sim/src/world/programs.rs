@@ -4,19 +4,20 @@ use std::fmt;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use facade::config::{Config, Variables};
+use facade::config::{Config, Mechanism, Variables};
 use fake_queen::faults::Faults;
+use fake_queen::proxy::{self, Proxy};
 use fake_queen::{Options, Queen, Storage};
 use futures::future::LocalBoxFuture;
 use host::{Host, Remote};
 use tokio::sync::Notify;
 
-use super::{Description, KAFKA_PORT, QUEEN_PORT, secure};
+use super::{Description, KAFKA_PORT, Keyring, QUEEN_PORT, secure, tenant_id};
 use crate::disk::Disk;
 use crate::history::{Event, Mark, Name, Recorder};
 use crate::machine::Machine;
 use crate::relay;
-use crate::schedule::Server;
+use crate::schedule::{Key, Server};
 use crate::trace::Node;
 
 /// A program that stands in for a shipped one, started anew whenever its machine is. It ends only
@@ -50,17 +51,40 @@ pub(super) async fn run_double(machine: Machine, program: Program) -> turmoil::R
     program(machine.boot()).await
 }
 
-pub(super) async fn run_queen(machine: Machine, disk: Disk, faults: Faults) -> turmoil::Result {
+pub(super) async fn run_queen(
+    machine: Machine,
+    disk: Disk,
+    faults: Faults,
+    tenants: bool,
+) -> turmoil::Result {
     let _kernel = machine.kernel();
     let host = machine.boot();
     let options = Options {
         storage: Storage::Backend(Box::new(disk.open())),
         faults,
+        tenancy_header: tenants,
+        kv_require_grant: tenants,
         ..Options::default()
     };
     let queen = Queen::start(host.clone(), options).await?;
+    if tenants {
+        for key in Key::ALL {
+            queen.grant_kv(tenant_id(key), true);
+        }
+    }
     let listener = host.net.bind(([0, 0, 0, 0], QUEEN_PORT).into()).await?;
     queen.serve(listener);
+    std::future::pending().await
+}
+
+pub(super) async fn run_proxy(machine: Machine, keys: Keyring) -> turmoil::Result {
+    let _kernel = machine.kernel();
+    let host = machine.boot();
+    let upstream = Arc::new(remote(&host, Node::Queen));
+    let options = proxy::Options::default();
+    let proxy = Proxy::new(host.clone(), keys.open(host.clone()), upstream, options)?;
+    let listener = host.net.bind(([0, 0, 0, 0], QUEEN_PORT).into()).await?;
+    proxy.serve(listener);
     std::future::pending().await
 }
 
@@ -89,6 +113,8 @@ pub(super) struct FacadeProgram {
     pub(super) variables: Variables,
     pub(super) configure: fn(&mut Config),
     pub(super) secure: bool,
+    /// Clients authenticate with the keys of tenants.
+    pub(super) tenants: bool,
     /// Where calls to Queen go first.
     pub(super) upstream: Node,
     /// Rings when it is told to stop.
@@ -107,6 +133,9 @@ impl FacadeProgram {
             (self.configure)(&mut config);
             if self.secure {
                 secure::secure(&mut config);
+            }
+            if self.tenants {
+                config.security.sasl = Some(Mechanism::Plain);
             }
             let upstream = Arc::new(remote(&host, self.upstream));
             let facade = facade::boot::start(config, host.clone(), upstream).await?;

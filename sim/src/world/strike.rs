@@ -80,6 +80,16 @@ impl World {
                     self.undo_after(for_ms, Undo::Spare(hop, rule));
                 }
             }
+            Fault::Revoke { key } => self.tell(self.keys.revoke(key)),
+            Fault::Expire { key, in_ms } => {
+                let now = self.sim.elapsed();
+                self.tell(self.keys.expire(key, now, in_ms));
+            }
+            Fault::Narrow { key, scope } => self.tell(self.keys.narrow(key, scope)),
+            Fault::Rotate { key, overlap_ms } => {
+                let now = self.sim.elapsed();
+                self.tell(self.keys.rotate(key, now, overlap_ms));
+            }
             Fault::DelayApi {
                 ref api,
                 ms,
@@ -90,6 +100,12 @@ impl World {
                     self.undo_after(for_ms, Undo::Prompt(api));
                 }
             }
+        }
+    }
+
+    fn tell(&self, marks: Vec<Mark>) {
+        for mark in marks {
+            self.mark(mark);
         }
     }
 
@@ -223,6 +239,7 @@ impl World {
         for (_, undo) in std::mem::take(&mut self.undone) {
             self.undo(undo);
         }
+        self.tell(self.keys.mend());
         self.queen_faults.clear();
         self.relay_faults.clear();
         for link in self.links.clone() {

@@ -33,8 +33,9 @@ fn chosen() -> Vec<&'static Scenario> {
         (Family::Failover, 6),
         (Family::Rebalance, 5),
         (Family::Hostile, 3),
-        (Family::Transaction, 3),
-        (Family::QuotaThrottle, 2),
+        (Family::Transaction, 2),
+        (Family::QuotaThrottle, 1),
+        (Family::Revocation, 2),
     ];
     let mut chosen = Vec::new();
     for (family, share) in shares {

@@ -3,6 +3,7 @@
 //! double without the fault, which nobody accuses.
 
 mod door;
+mod keys;
 mod lies;
 mod plays;
 mod transactional;
@@ -14,10 +15,10 @@ use sim::explore::explore;
 use sim::history::{Anomaly, Rules as Judging, check_with};
 use sim::run::execute;
 use sim::scenario::{Family, Play, Scenario, Setting};
-use sim::schedule::{Kind, Link, Rules, Server};
-use sim::world::Doubles;
+use sim::schedule::{Key, Kind, Link, Rules, Server};
+use sim::world::{Doubles, Tenancy};
 
-use door::{Honest, bounded, door, forgetful_storage, short_lived};
+use door::{Honest, bounded, door, door_of_tenants, forgetful_storage, short_lived};
 
 /// Seeds within which a planted fault must be found.
 const SEEDS: u64 = 48;
@@ -44,7 +45,34 @@ const RULES: Rules = Rules {
     hops: &[],
     clients: &[],
     apis: &[],
+    keys: &[],
 };
+
+/// Keys end instead.
+const RULES_OF_KEYS: Rules = Rules {
+    kinds: &[(2, Kind::Revoke), (1, Kind::Narrow), (2, Kind::Rotate)],
+    keys: &[Key::Victim],
+    ..RULES
+};
+
+/// A world in which the first writer's key ends.
+fn with_keys(
+    name: &'static str,
+    tenancy: Tenancy,
+    doubles: fn() -> Doubles,
+    play: Play,
+) -> Scenario {
+    Scenario {
+        rules: RULES_OF_KEYS,
+        setting: Setting {
+            tenancy,
+            struck: "producer-0",
+            doubles,
+            ..Setting::PLAIN
+        },
+        ..scenario(name, doubles, play)
+    }
+}
 
 fn scenario(name: &'static str, doubles: fn() -> Doubles, play: Play) -> Scenario {
     Scenario {
@@ -64,14 +92,14 @@ fn scenario(name: &'static str, doubles: fn() -> Doubles, play: Play) -> Scenari
 }
 
 /// The fault is found, named and shrunk.
-fn caught(name: &'static str, doubles: fn() -> Doubles, play: Play, anomaly: Anomaly) {
-    let scenario = scenario(name, doubles, play);
+fn caught(scenario: &Scenario, anomaly: Anomaly) {
+    let name = scenario.name;
     let failure = (0..SEEDS)
-        .filter_map(|seed| explore(&scenario, seed).err())
+        .filter_map(|seed| explore(scenario, seed).err())
         .find(|failure| failure.names().contains(&anomaly))
         .unwrap_or_else(|| panic!("{name}: nobody said {anomaly} within {SEEDS} seeds"));
     assert!(failure.run.schedule.len() <= MAX_STEPS, "{failure}");
-    let again = execute(&scenario, failure.run.seed, &failure.run.schedule);
+    let again = execute(scenario, failure.run.seed, &failure.run.schedule);
     assert_eq!(again.violations, failure.outcome.violations, "{failure}");
     for verdict in &again.violations {
         let inside = |at: &usize| *at < again.history.len();
@@ -87,10 +115,34 @@ macro_rules! faults {
         $(
         #[test]
         fn $test() {
-            caught(stringify!($test), || $doubles, |stage| $play(stage).boxed(), Anomaly::$anomaly);
+            let planted = scenario(stringify!($test), || $doubles, |stage| $play(stage).boxed());
+            caught(&planted, Anomaly::$anomaly);
         }
         )*
     };
+}
+
+macro_rules! faults_about_keys {
+    ($($test:ident: $tenancy:ident, $doubles:expr => $anomaly:ident;)*) => {
+        /// What is caught in worlds whose clients have keys.
+        const CAUGHT_WITH_KEYS: &[Anomaly] = &[$(Anomaly::$anomaly,)*];
+        $(
+        #[test]
+        fn $test() {
+            let tenancy = Tenancy::$tenancy;
+            let planted = with_keys(stringify!($test), tenancy, || $doubles, |stage| {
+                plays::tenants(stage).boxed()
+            });
+            caught(&planted, Anomaly::$anomaly);
+        }
+        )*
+    };
+}
+
+faults_about_keys! {
+    a_proxy_that_knows_keys_from_its_cache: Cached, Doubles::default() => ServedRevoked;
+    a_door_that_takes_everybody_for_the_first: Enforced, door_of_tenants(|_| keys::takes_all_for_one()) => TenantLeak;
+    a_door_that_shuts_the_neighbour_out: Enforced, door_of_tenants(|_| keys::shuts_the_neighbour_out()) => Disturbed;
 }
 
 faults! {
@@ -161,14 +213,6 @@ const MADE_UP: &[(Anomaly, &str)] = &[
         Anomaly::IllFormed,
         "the simulated clients write it by themselves",
     ),
-    (
-        Anomaly::ServedRevoked,
-        "nothing tells which requests a door let pass",
-    ),
-    (
-        Anomaly::TenantLeak,
-        "nothing tells whose resources a door served",
-    ),
     (Anomaly::AuditGap, "no door keeps an audit"),
 ];
 
@@ -176,7 +220,9 @@ const MADE_UP: &[(Anomaly, &str)] = &[
 fn every_checker_has_been_seen_to_fire() {
     let unit_tests = unit_tests();
     for anomaly in Anomaly::ALL {
-        let planted = CAUGHT.contains(anomaly) || *anomaly == Anomaly::G0;
+        let planted = CAUGHT.contains(anomaly)
+            || CAUGHT_WITH_KEYS.contains(anomaly)
+            || *anomaly == Anomaly::G0;
         let made_up = MADE_UP.iter().any(|(kind, _)| kind == anomaly);
         assert!(planted != made_up, "{anomaly}: planted here or made up");
         let shown = unit_tests.contains(&format!("\"{anomaly}\""));
@@ -221,11 +267,17 @@ fn an_honest_double_is_not_accused() {
         ("patient", honest, |stage| plays::patient(stage).boxed()),
         ("crowd", bounded, |stage| plays::crowd(stage).boxed()),
     ] {
-        let scenario = scenario(name, doubles, play);
-        for seed in 0..3 {
-            if let Err(failure) = explore(&scenario, seed) {
-                panic!("{failure}\n{}", failure.run);
-            }
+        nobody_is_accused(&scenario(name, doubles, play));
+    }
+    let tenants: fn() -> Doubles = || door_of_tenants(|_| Box::new(Honest));
+    let play: Play = |stage| plays::tenants(stage).boxed();
+    nobody_is_accused(&with_keys("tenants", Tenancy::Enforced, tenants, play));
+}
+
+fn nobody_is_accused(scenario: &Scenario) {
+    for seed in 0..3 {
+        if let Err(failure) = explore(scenario, seed) {
+            panic!("{failure}\n{}", failure.run);
         }
     }
 }

@@ -192,3 +192,89 @@ fn a_commit_repeated_was_unknown_before() {
     story.done("a", call(commit), Reply::Committed { refused });
     assert_eq!(met(&story), ["commit-repeated"]);
 }
+
+fn authenticated(story: &mut Story, who: &str, connection: u64, principal: &str) {
+    let event = Event::Authenticated {
+        connection,
+        principal: principal.into(),
+        tenant: "acme".into(),
+    };
+    story.event(who, event);
+}
+
+fn ends(story: &mut Story, principal: &str, actions: &[&str]) {
+    let mark = Mark::Revoke {
+        principal: principal.into(),
+        within_ms: 0,
+        actions: actions.iter().map(|&action| action.into()).collect(),
+    };
+    story.event("world", Event::Mark(mark));
+}
+
+#[test]
+fn an_end_is_met_where_its_client_is() {
+    let at_an_end = |busy: &[Call]| {
+        let mut story = Story::default();
+        authenticated(&mut story, "p", 1, "key");
+        for call in busy {
+            story.begin("p", call.clone());
+        }
+        ends(&mut story, "key", &[]);
+        ends(&mut story, "a key that nobody holds", &[]);
+        met(&story)
+    };
+    let produce = Call::Produce {
+        batch: crate::check::testing::batch(0, 1),
+        acks: -1,
+        transaction: None,
+    };
+    assert_eq!(at_an_end(&[]), ["revoked-while-idle"]);
+    assert_eq!(at_an_end(&[produce]), ["revoked-in-mid-produce"]);
+    assert_eq!(at_an_end(&[call(join)]), ["revoked-in-a-rebalance"]);
+    let begin = Call::Begin { transaction: 1 };
+    assert_eq!(
+        at_an_end(std::slice::from_ref(&begin)),
+        ["revoked-inside-a-transaction"]
+    );
+    let end = Call::End {
+        transaction: 1,
+        commit: true,
+    };
+    assert!(at_an_end(&[begin, end]).is_empty(), "it is ending");
+}
+
+#[test]
+fn a_lost_scope_counts_where_it_was_used() {
+    let lost = |scope: &str| {
+        let mut story = Story::default();
+        authenticated(&mut story, "p", 1, "key");
+        let served = Event::Served {
+            deed: 1,
+            principal: "key".into(),
+            tenant: "acme".into(),
+            action: "Fetch".into(),
+            resource: "orders".into(),
+            asked_ms: None,
+        };
+        story.event("p", served);
+        ends(&mut story, "key", &[scope]);
+        met(&story).contains(&"scope-lost-in-use".to_owned())
+    };
+    assert!(lost("Fetch") && !lost("Produce"));
+}
+
+#[test]
+fn a_successor_and_a_second_session_are_seen() {
+    let mut story = Story::default();
+    authenticated(&mut story, "p", 1, "key");
+    ends(&mut story, "key", &[]);
+    authenticated(&mut story, "q", 1, "another");
+    let successor = "rotated-and-served-again".to_owned();
+    assert!(!met(&story).contains(&successor), "somebody else's");
+    authenticated(&mut story, "p", 2, "key-2");
+    assert!(met(&story).contains(&successor));
+    let again = "authenticated-again".to_owned();
+    assert!(!met(&story).contains(&again));
+    authenticated(&mut story, "p", 2, "key-2");
+    assert!(met(&story).contains(&again));
+}

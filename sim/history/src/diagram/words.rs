@@ -139,6 +139,10 @@ pub(super) fn of(entry: &Entry, api: ApiName) -> String {
             resource,
             ..
         } => format!("{principal} was served {action} on {resource}"),
+        Event::Authenticated {
+            principal, tenant, ..
+        } => format!("authenticated as {principal} of {tenant}"),
+        Event::Closed { what, .. } => format!("lost a connection: {what}"),
         Event::Audit {
             sequence,
             principal,
@@ -289,7 +293,15 @@ fn marked(mark: &Mark) -> String {
         Mark::Revoke {
             principal,
             within_ms,
-        } => format!("{principal} is revoked, within {within_ms} ms"),
+            actions,
+        } => {
+            let actions: Vec<_> = actions.iter().map(Name::as_str).collect();
+            let of = match actions[..] {
+                [] => "everything".to_owned(),
+                _ => actions.join(", "),
+            };
+            format!("{principal} may do {of} no longer, within {within_ms} ms")
+        }
         Mark::Grant { principal } => format!("{principal} is good"),
         Mark::Owns { tenant, resource } => format!("{resource} belongs to {tenant}"),
         Mark::Situation { name } => name.to_string(),

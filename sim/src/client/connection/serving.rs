@@ -9,12 +9,15 @@ use host::BoxStream;
 use host::budget::late::Holder;
 use host::budget::{Budget, BudgetMetrics};
 use host::frame::{FrameReader, ReadError, ReadLimits};
+use kafka_wire::ApiKey;
 use tokio::io::{AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{Instant, sleep_until};
 
-use super::{Awaited, CallError, Outgoing, Shared, lock};
+use super::{Awaited, CallError, Heard, Outgoing, Shared, lock};
 use crate::client::Client;
+use crate::history::Event;
+use crate::trace;
 
 /// The largest answer read.
 const MAX_FRAME_BYTES: u32 = 16 << 20;
@@ -44,12 +47,16 @@ impl Serving {
         };
         let budget = Budget::new(MAX_FRAME_BYTES as usize, &BudgetMetrics::default());
         let reader = FrameReader::new(reader, limits, budget, Holder::default());
-        let why = tokio::select! {
+        let (why, theirs) = tokio::select! {
             biased;
-            why = self.read(reader) => why,
+            why = self.read(reader) => (why, true),
             why = self.write(writer, &mut orders) => why,
-            why = self.watch() => why,
+            why = self.watch() => (why, false),
         };
+        if theirs {
+            let (connection, what) = (self.number, why.to_string());
+            self.client.record(Event::Closed { connection, what });
+        }
         orders.close();
         fail_all(&self.shared, &why);
         while let Some(order) = orders.recv().await {
@@ -73,16 +80,25 @@ impl Serving {
                 return CallError::malformed("an answer that nobody asked for");
             };
             self.changed.notify_one();
-            match first.waiter.take(Ok(frame.bytes)) {
-                Ok(throttle) => {
+            let Awaited {
+                key,
+                version,
+                correlation_id,
+                asked_ms,
+                waiter,
+                ..
+            } = first;
+            match waiter.take(Ok(frame.bytes)) {
+                Ok(Heard { throttle, served }) => {
+                    self.serves(key, correlation_id, asked_ms, served);
                     let obeys = self.client.profile.obeys_throttle && throttle.client_waits;
                     if obeys && !throttle.time.is_zero() {
                         lock(&self.shared).muted_until = Some(Instant::now() + throttle.time);
                     }
                     self.client.answered(
                         self.number,
-                        (first.key, first.version),
-                        first.correlation_id,
+                        (key, version),
+                        correlation_id,
                         throttle.time,
                     );
                 }
@@ -95,7 +111,7 @@ impl Serving {
         &self,
         mut writer: WriteHalf<BoxStream>,
         orders: &mut mpsc::UnboundedReceiver<Outgoing>,
-    ) -> CallError {
+    ) -> (CallError, bool) {
         while let Some(order) = orders.recv().await {
             // An answer may mute it again while it waits.
             loop {
@@ -116,19 +132,50 @@ impl Serving {
                     version: order.version,
                     correlation_id: order.correlation_id,
                     deadline: Instant::now() + order.timeout,
+                    asked_ms: u64::try_from(trace::now().as_millis()).unwrap_or(u64::MAX),
                     waiter,
                 });
                 self.changed.notify_one();
             }
             if let Err(error) = writer.write_all(&order.frame).await {
-                return CallError::Lost(error.kind().to_string());
+                return (CallError::Lost(error.kind().to_string()), true);
             }
             if let Some(written) = order.written {
                 // Whoever asked may have stopped waiting.
                 let _ = written.send(());
             }
         }
-        CallError::Lost("no longer needed".to_owned())
+        (CallError::Lost("no longer needed".to_owned()), false)
+    }
+
+    /// Says in the history for whom the connection is, and what was moved or shown for them.
+    fn serves(&self, key: ApiKey, correlation: i32, asked_ms: u64, served: Vec<String>) {
+        let connection = self.number;
+        if key == ApiKey::SASL_AUTHENTICATE {
+            let presented = lock(&self.shared).presented.pop_front();
+            if let (Some(held), false) = (presented, served.is_empty()) {
+                self.client.record(Event::Authenticated {
+                    connection,
+                    principal: held.principal.clone(),
+                    tenant: held.tenant.clone(),
+                });
+                lock(&self.shared).authenticated = Some(held);
+            }
+            return;
+        }
+        let Some(held) = lock(&self.shared).authenticated.clone() else {
+            return;
+        };
+        for resource in served {
+            self.client.record(Event::Served {
+                deed: (connection << 32) | u64::from(correlation.unsigned_abs()),
+                principal: held.principal.clone(),
+                tenant: held.tenant.clone(),
+                action: key.to_string().into(),
+                resource: resource.into(),
+                asked_ms: Some(asked_ms),
+            });
+        }
     }
 
     /// Ends when an answer is overdue.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use facade::config::{Config, HostPort, Variables};
+use facade::config::{Config, HostPort, Mechanism, Variables};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use host::pipe::pipe;
@@ -121,6 +121,11 @@ pub trait Lie: Send {
         Course::forward(ask.frame.clone())
     }
 
+    /// Whether the connection ends instead, with nothing done.
+    fn ends(&mut self, _ask: &Ask) -> bool {
+        false
+    }
+
     fn answer(&mut self, _ask: &Ask, frame: Bytes) -> Bytes {
         frame
     }
@@ -135,12 +140,17 @@ type Shared = Arc<Mutex<Box<dyn Lie>>>;
 
 /// A facade behind `lie`, which is made anew whenever it starts.
 pub fn door(lie: fn(&Host) -> Box<dyn Lie>) -> Doubles {
-    double(lie, false)
+    double(lie, false, false)
+}
+
+/// The same before the proxy of a cell, whose clients authenticate.
+pub fn door_of_tenants(lie: fn(&Host) -> Box<dyn Lie>) -> Doubles {
+    double(lie, false, true)
 }
 
 /// A facade whose pushes reach the storage under identities that never repeat, as if it kept none.
 pub fn forgetful_storage() -> Doubles {
-    double(|_| Box::new(Honest), true)
+    double(|_| Box::new(Honest), true, false)
 }
 
 /// A facade of `in_flight_bytes` that serves its metrics.
@@ -177,7 +187,7 @@ fn alone(configure: impl Fn(&mut Config) + 'static) -> Doubles {
                 host: Node::Queen.name().to_owned(),
                 port: QUEEN_PORT,
             };
-            let mut config = Config::from_variables(&variables())?;
+            let mut config = Config::from_variables(&variables(Node::Queen))?;
             configure(&mut config);
             let _facade = facade::boot::start(config, host, Arc::new(upstream)).await?;
             std::future::pending().await
@@ -190,7 +200,8 @@ fn alone(configure: impl Fn(&mut Config) + 'static) -> Doubles {
     }
 }
 
-fn double(lie: fn(&Host) -> Box<dyn Lie>, retag: bool) -> Doubles {
+fn double(lie: fn(&Host) -> Box<dyn Lie>, retag: bool, tenants: bool) -> Doubles {
+    let before = if tenants { Node::Proxy } else { Node::Queen };
     let program: Program = Rc::new(move |host: Host| {
         async move {
             let lying = Lying {
@@ -204,10 +215,11 @@ fn double(lie: fn(&Host) -> Box<dyn Lie>, retag: bool) -> Doubles {
             };
             let upstream = Remote {
                 net: Arc::clone(&host.net),
-                host: Node::Queen.name().to_owned(),
+                host: before.name().to_owned(),
                 port: QUEEN_PORT,
             };
-            let config = Config::from_variables(&variables())?;
+            let mut config = Config::from_variables(&variables(before))?;
+            config.security.sasl = tenants.then_some(Mechanism::Plain);
             let _facade = facade::boot::start(config, host, Arc::new(upstream)).await?;
             std::future::pending().await
         }
@@ -219,8 +231,8 @@ fn double(lie: fn(&Host) -> Box<dyn Lie>, retag: bool) -> Doubles {
     }
 }
 
-fn variables() -> Variables {
-    let (facade, queen) = (Node::Facade, Node::Queen);
+fn variables(queen: Node) -> Variables {
+    let facade = Node::Facade;
     [
         ("QUEEN_URL", format!("http://{queen}:{QUEEN_PORT}")),
         ("QUEEN_KAFKA_ADDR", format!("0.0.0.0:{KAFKA_PORT}")),
@@ -339,6 +351,9 @@ async fn between(client: BoxStream, facade: BoxStream, lie: Shared) {
         match heard {
             Heard::Client(frame) => {
                 let ask = Ask::of(frame);
+                if lie.lock().expect("whole").ends(&ask) {
+                    break;
+                }
                 let course = lie.lock().expect("whole").ask(&ask);
                 slots += 1;
                 let waits = course.answer.is_none();

@@ -17,6 +17,7 @@ use sim::client::{CallError, Client, Connection, Profile};
 use sim::history::{
     Call, Event, Failure, Isolation, Mark, Name, Promise, Recorder, Reply, TopicPartition,
 };
+use sim::scenario::revocation::beside_others;
 use sim::scenario::{Orders, Stage, TOPIC};
 use sim::trace::Node;
 use sim::world::KAFKA_PORT;
@@ -35,6 +36,11 @@ const FEW: Orders = Orders {
 
 pub async fn orders(stage: Stage) {
     FEW.play(stage).await;
+}
+
+/// The same beside another tenant.
+pub async fn tenants(stage: Stage) {
+    beside_others(stage.clone(), FEW.play(stage)).await;
 }
 
 /// Writers that a throttling broker promised not to hear meanwhile.
