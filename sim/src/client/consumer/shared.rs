@@ -339,12 +339,17 @@ impl Identity {
     }
 }
 
+/// Whether it may have been committed all the same. A coordinator that is not available now may have
+/// written it and not heard so: Apache Kafka says the same of an append that timed out.
 fn is_doubtful(answer: &Committed) -> bool {
     match answer {
         Err(error) => !error.has_no_effect(),
-        Ok(refusals) => refusals
-            .iter()
-            .any(|(_, code)| *code == ErrorCode::RequestTimedOut),
+        Ok(refusals) => refusals.iter().any(|(_, code)| {
+            matches!(
+                code,
+                ErrorCode::RequestTimedOut | ErrorCode::CoordinatorNotAvailable
+            )
+        }),
     }
 }
 
