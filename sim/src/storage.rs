@@ -82,8 +82,7 @@ struct Envelope {
 }
 
 /// Reads all of `partitions` partitions of `topic` into the history, of `tenant` where Queen keeps
-/// several. Tries until it can: call it
-/// after the world has healed.
+/// several. Tries until it can: call it after the world has healed.
 pub async fn read_all(
     host: &Host,
     recorder: &Recorder,

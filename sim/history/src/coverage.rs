@@ -4,18 +4,20 @@
 //! Each is found in the history itself where clients show it; the rest the world names with
 //! [`Mark::Situation`].
 
+mod batches;
 mod credentials;
+mod groups;
 mod transactions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::call::{Admin, Call, Reply};
+use crate::call::{Call, Reply};
 use crate::check::epochs;
 use crate::check::index::{Index, Operation};
-use crate::event::{Entry, Event, Mark, Op};
-use crate::value::{Name, TopicPartition, Value};
+use crate::event::{Entry, Event, Mark};
+use crate::value::Name;
 
 /// A named situation.
 #[derive(Clone, Copy)]
@@ -73,7 +75,7 @@ pub const ALL: &[Situation] = &[
         about: "a batch went out more than once before it was acknowledged",
         apis: &[PRODUCE],
         times: |index| {
-            attempts(index)
+            batches::attempts(index)
                 .values()
                 .filter(|sent| sent.len() > 1)
                 .count() as u64
@@ -83,13 +85,13 @@ pub const ALL: &[Situation] = &[
         name: "retry-of-a-landed-push",
         about: "a batch went out again after a reader had seen it: its first answer was lost",
         apis: &[PRODUCE],
-        times: landed_retries,
+        times: batches::landed_retries,
     },
     Situation {
         name: "five-in-flight-at-a-crash",
         about: "a machine crashed while a producer had five batches in flight",
         apis: &[PRODUCE],
-        times: |index| at_crashes(index, |index, at| most_in_flight(index, at) >= 5),
+        times: |index| at_crashes(index, |index, at| batches::most_in_flight(index, at) >= 5),
     },
     Situation {
         name: "delivery-given-up",
@@ -120,7 +122,7 @@ pub const ALL: &[Situation] = &[
         name: "commit-during-rebalance",
         about: "a member committed while another one was joining",
         apis: &[OFFSET_COMMIT, JOIN_GROUP],
-        times: commits_during_rebalance,
+        times: groups::commits_during_rebalance,
     },
     Situation {
         name: "commit-of-an-old-generation",
@@ -138,7 +140,7 @@ pub const ALL: &[Situation] = &[
         name: "commit-repeated",
         about: "a commit's end was unknown, and the same offsets were committed again",
         apis: &[OFFSET_COMMIT],
-        times: commits_repeated,
+        times: groups::commits_repeated,
     },
     Situation {
         name: "offsets-fetched-after-a-crash",
@@ -150,13 +152,13 @@ pub const ALL: &[Situation] = &[
         name: "rejoin-with-the-old-generation",
         about: "a member heard that its generation is over, and joined again",
         apis: &[JOIN_GROUP, HEARTBEAT],
-        times: |index| rejoins(index, &[ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS]),
+        times: |index| groups::rejoins(index, &[ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS]),
     },
     Situation {
         name: "rejoin-as-a-stranger",
         about: "a member was no longer known, and joined again",
         apis: &[JOIN_GROUP, HEARTBEAT],
-        times: |index| rejoins(index, &[UNKNOWN_MEMBER_ID]),
+        times: |index| groups::rejoins(index, &[UNKNOWN_MEMBER_ID]),
     },
     Situation {
         name: "static-member-fenced",
@@ -207,31 +209,31 @@ pub const ALL: &[Situation] = &[
         name: "partitions-added-under-a-group",
         about: "partitions were added to a topic while members owned some of it",
         apis: &[CREATE_PARTITIONS, JOIN_GROUP],
-        times: partitions_added,
+        times: groups::partitions_added,
     },
     Situation {
         name: "member-of-no-group-any-more",
         about: "a member of KIP-848 was not known any more, and came again",
         apis: &[CONSUMER_GROUP_HEARTBEAT],
-        times: |index| refusals(index, is_beat, &[UNKNOWN_MEMBER_ID]),
+        times: |index| refusals(index, groups::is_beat, &[UNKNOWN_MEMBER_ID]),
     },
     Situation {
         name: "commit-of-a-passed-epoch",
         about: "a member of KIP-848 was told its next epoch while a commit of the one before was on its way",
         apis: &[OFFSET_COMMIT, CONSUMER_GROUP_HEARTBEAT],
-        times: commits_of_passed_epochs,
+        times: groups::commits_of_passed_epochs,
     },
     Situation {
         name: "instance-not-released",
         about: "a static member of KIP-848 came while its predecessor still had its place",
         apis: &[CONSUMER_GROUP_HEARTBEAT],
-        times: |index| refusals(index, is_beat, &[UNRELEASED_INSTANCE_ID]),
+        times: |index| refusals(index, groups::is_beat, &[UNRELEASED_INSTANCE_ID]),
     },
     Situation {
         name: "partition-handed-on-by-epochs",
         about: "a member of KIP-848 told that it gave a partition up, and another one got it",
         apis: &[CONSUMER_GROUP_HEARTBEAT],
-        times: handed_on,
+        times: groups::handed_on,
     },
     Situation {
         name: "protocols-side-by-side",
@@ -418,68 +420,6 @@ fn count(index: &Index<'_>, is: impl Fn(&Operation<'_>) -> bool) -> u64 {
     index.operations().filter(|(_, one)| is(one)).count() as u64
 }
 
-/// The entries at which each batch went out.
-fn attempts(index: &Index<'_>) -> BTreeMap<Op, Vec<usize>> {
-    let mut attempts: BTreeMap<Op, Vec<usize>> = BTreeMap::new();
-    for (at, _, event) in index.events() {
-        if let Event::Attempt { op, .. } = event {
-            attempts.entry(*op).or_default().push(at);
-        }
-    }
-    for (op, operation) in index.operations() {
-        if !matches!(operation.call, Call::Produce { .. }) {
-            attempts.remove(&op);
-        }
-    }
-    attempts
-}
-
-/// Batches that went out again after something had shown that they are in the log: a reader that
-/// got them, or an acknowledgement of something that stands behind them.
-fn landed_retries(index: &Index<'_>) -> u64 {
-    let mut seen: BTreeMap<Value, usize> = BTreeMap::new();
-    for (at, _, event) in index.events() {
-        if let Event::Ok {
-            reply: Reply::Polled(polled),
-            ..
-        } = event
-        {
-            for record in polled.iter().flat_map(|polled| &polled.records) {
-                seen.entry(record.value).or_insert(at);
-            }
-        }
-    }
-    let attempts = attempts(index);
-    let mut stored: BTreeMap<&TopicPartition, Vec<(i64, usize)>> = BTreeMap::new();
-    let mut again = Vec::new();
-    for (op, operation) in index.operations() {
-        let Call::Produce { batch, .. } = operation.call else {
-            continue;
-        };
-        let base = match operation.ok() {
-            Some((at, Reply::Stored { base_offset })) => {
-                let told = stored.entry(&batch.to).or_default();
-                told.extend(base_offset.map(|base| (base, at)));
-                *base_offset
-            }
-            _ => None,
-        };
-        if let Some([_, .., last]) = attempts.get(&op).map(Vec::as_slice) {
-            again.push((batch, base, *last));
-        }
-    }
-    let landed = again.into_iter().filter(|(batch, base, last)| {
-        let first = batch.values().next().and_then(|value| seen.get(&value));
-        let behind =
-            |(other, at): &(i64, usize)| base.is_some_and(|base| *other > base) && at < last;
-        first.is_some_and(|seen| seen < last)
-            || stored
-                .get(&batch.to)
-                .is_some_and(|all| all.iter().any(behind))
-    });
-    landed.count() as u64
-}
-
 fn crashes<'i>(index: &'i Index<'_>) -> impl Iterator<Item = usize> + 'i {
     index
         .events()
@@ -489,22 +429,6 @@ fn crashes<'i>(index: &'i Index<'_>) -> impl Iterator<Item = usize> + 'i {
 
 fn at_crashes(index: &Index<'_>, is: impl Fn(&Index<'_>, usize) -> bool) -> u64 {
     crashes(index).filter(|at| is(index, *at)).count() as u64
-}
-
-/// The most batches that one producer had sent and not heard of when the entry `at` came.
-fn most_in_flight(index: &Index<'_>, at: usize) -> usize {
-    let attempts = attempts(index);
-    let mut open: BTreeMap<&Name, usize> = BTreeMap::new();
-    for (op, operation) in index.operations() {
-        let sent = attempts
-            .get(&op)
-            .and_then(|sent| sent.first())
-            .is_some_and(|sent| *sent < at);
-        if sent && operation.ended.is_none_or(|ended| ended > at) {
-            *open.entry(operation.who).or_default() += 1;
-        }
-    }
-    open.into_values().max().unwrap_or(0)
 }
 
 fn open_at(index: &Index<'_>, at: usize, is: impl Fn(&Call) -> bool) -> bool {
@@ -538,31 +462,6 @@ fn polls_while_broken(index: &Index<'_>) -> u64 {
     times
 }
 
-fn commits_during_rebalance(index: &Index<'_>) -> u64 {
-    let joins: Vec<_> = index
-        .operations()
-        .filter_map(|(_, one)| match one.call {
-            Call::Join { group, .. } => {
-                Some((one.who, group, one.began..one.ended.unwrap_or(usize::MAX)))
-            }
-            _ => None,
-        })
-        .collect();
-    count(index, |one| {
-        let Call::Commit { group, member, .. } = one.call else {
-            return false;
-        };
-        let others = |(who, of, _): &&(&Name, &Name, std::ops::Range<usize>)| {
-            *who != one.who && *of == group
-        };
-        !member.is_empty()
-            && joins
-                .iter()
-                .filter(others)
-                .any(|(_, _, open)| open.contains(&one.began))
-    })
-}
-
 /// The error codes that an operation was told.
 fn codes(operation: &Operation<'_>) -> BTreeSet<i16> {
     let failed = operation.failed().and_then(|(_, failure)| failure.code);
@@ -580,123 +479,6 @@ fn refusals(index: &Index<'_>, is: impl Fn(&Call) -> bool, with: &[i16]) -> u64 
     count(index, |one| {
         is(one.call) && with.iter().any(|code| codes(one).contains(code))
     })
-}
-
-fn is_beat(call: &Call) -> bool {
-    matches!(call, Call::ConsumerHeartbeat { .. })
-}
-
-/// Commits that were open when their member was told a higher epoch than theirs.
-fn commits_of_passed_epochs(index: &Index<'_>) -> u64 {
-    let told: Vec<_> = index
-        .operations()
-        .filter_map(|(_, one)| match (one.call, one.ok()) {
-            (
-                Call::ConsumerHeartbeat { group, member, .. },
-                Some((at, Reply::Beat { epoch, .. })),
-            ) => Some((group, member, *epoch, at)),
-            _ => None,
-        })
-        .collect();
-    count(index, |one| match one.call {
-        Call::Commit {
-            group,
-            member,
-            generation: generation @ 1..,
-            ..
-        } => told.iter().any(|(of, who, epoch, at)| {
-            let open = one.began..one.ended.unwrap_or(usize::MAX);
-            of == &group && who == &member && epoch > generation && open.contains(at)
-        }),
-        _ => false,
-    })
-}
-
-/// Partitions that one member of KIP-848 revoked, and another one was told to own after that.
-fn handed_on(index: &Index<'_>) -> u64 {
-    let beating: BTreeSet<&Name> = index
-        .operations()
-        .filter_map(|(_, one)| match one.call {
-            Call::ConsumerHeartbeat { member, .. } => Some(member),
-            _ => None,
-        })
-        .collect();
-    let mut free: BTreeMap<&TopicPartition, &Name> = BTreeMap::new();
-    let mut times = 0;
-    for (_, _, event) in index.events() {
-        match event {
-            Event::Revoked {
-                member, partitions, ..
-            } if beating.contains(member) => {
-                free.extend(partitions.iter().map(|at| (at, member)));
-            }
-            Event::Assigned {
-                member, partitions, ..
-            } => {
-                for at in partitions {
-                    let before = free.remove(at);
-                    times += u64::from(before.is_some_and(|before| before != member));
-                }
-            }
-            _ => {}
-        }
-    }
-    times
-}
-
-/// Joins of clients that were told one of these codes last.
-fn rejoins(index: &Index<'_>, with: &[i16]) -> u64 {
-    let mut told: BTreeMap<&Name, usize> = BTreeMap::new();
-    for (_, operation) in index.operations() {
-        if with.iter().any(|code| codes(operation).contains(code)) {
-            let at = operation.ended.unwrap_or(operation.began);
-            told.entry(operation.who)
-                .and_modify(|first| *first = at.min(*first))
-                .or_insert(at);
-        }
-    }
-    count(index, |one| {
-        matches!(one.call, Call::Join { .. })
-            && one.ok().is_some()
-            && told.get(one.who).is_some_and(|told| *told < one.began)
-    })
-}
-
-fn commits_repeated(index: &Index<'_>) -> u64 {
-    let mut unknown = BTreeSet::new();
-    let mut times = 0;
-    for (_, operation) in index.operations() {
-        let Call::Commit { group, offsets, .. } = operation.call else {
-            continue;
-        };
-        for (at, offset) in offsets {
-            let what = (operation.who, group, at, offset);
-            if operation.ok().is_some() {
-                times += u64::from(unknown.remove(&what));
-            } else if operation.failed().is_none() && operation.ended.is_some() {
-                unknown.insert(what);
-            }
-        }
-    }
-    times
-}
-
-fn partitions_added(index: &Index<'_>) -> u64 {
-    let mut owned: BTreeSet<&Name> = BTreeSet::new();
-    let mut times = 0;
-    for (_, _, event) in index.events() {
-        match event {
-            Event::Assigned { partitions, .. } => {
-                owned.extend(partitions.iter().map(|at| &at.topic));
-            }
-            Event::Invoke {
-                call: Call::Admin(Admin::CreatePartitions { topic, .. }),
-                ..
-            } => times += u64::from(owned.contains(topic)),
-            _ => {}
-        }
-    }
-    times
 }
 
 fn throttles_waited_out(index: &Index<'_>) -> u64 {

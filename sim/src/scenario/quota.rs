@@ -42,7 +42,7 @@ const QUOTA: Scenario = Scenario {
 };
 
 /// librdkafka ignores a throttle; the others obey.
-const WRITERS: Orders = Orders {
+pub(super) const WRITERS: Orders = Orders {
     profiles: &[
         &profile::LIBRDKAFKA.hurried().idempotent(),
         &profile::JAVA.hurried(),

@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use super::family::Family;
 use super::members::Habits;
 use super::orders::{EXACTLY_ONCE, Orders, TOPIC};
+use super::quota::WRITERS;
 use super::rebalance;
 use super::stage::{OTHER, Stage};
 use super::transaction::eos::{self, Loop};
@@ -73,16 +74,7 @@ const REVOCATION: Scenario = Scenario {
     strangers: None,
 };
 
-/// librdkafka ignores a throttle; the others obey. Which of them the victim is, the scenario says.
-const WRITERS: Orders = Orders {
-    profiles: &[
-        &profile::LIBRDKAFKA.hurried().idempotent(),
-        &profile::JAVA.hurried(),
-        &profile::FRANZ_GO.hurried(),
-    ],
-    ..Orders::USUAL
-};
-
+/// The same writers as [`WRITERS`] in another order: the first one's key is struck.
 const JAVA_FIRST: Orders = Orders {
     profiles: &[
         &profile::JAVA.hurried(),

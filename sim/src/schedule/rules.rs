@@ -357,6 +357,9 @@ mod tests {
             for step in tree.current() {
                 assert_eq!(step.validate(&bounds), Ok(()));
                 assert!((1..8_000).contains(&step.at_ms));
+                if let Fault::DelayApi { ms, .. } = step.fault {
+                    assert!(ms <= rules.max_delay_ms, "{ms}");
+                }
                 let json = serde_json::to_value(&step.fault).unwrap();
                 seen.insert(json["fault"].to_string());
             }

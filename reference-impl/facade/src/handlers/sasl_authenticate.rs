@@ -21,7 +21,7 @@ use kafka_wire::ErrorCode;
 use crate::context::{Answer, Context, Reply};
 use crate::logging::printable;
 use crate::queen::Credential;
-use crate::security::{Checked, Plain, expiry};
+use crate::security::{Plain, Unproven, expiry};
 
 /// How long a refusal is held back, as Kafka's `connection.failed.authentication.delay.ms`: guessing
 /// is slow, and a client that is told at once and closed may lose the answer.
@@ -53,17 +53,12 @@ pub async fn handle(
         bearer: Some(plain.password),
         host: cx.session.credential.host.clone(),
     };
-    let identities = &cx.node.identities;
-    let identified = match identities.check(&credential).await {
-        Checked::Good => identities.scope(&credential).await,
-        judged => Err(judged),
-    };
-    let scope = match identified {
+    let scope = match cx.node.identities.identify(&credential).await {
         Ok(scope) => scope,
-        Err(Checked::Refused(words)) => return refuse(cx, &plain.username, &words).await,
-        Err(Checked::Unknown(_) | Checked::Good) => {
+        Err(Unproven::Refused(words)) => return refuse(cx, &plain.username, &words).await,
+        Err(Unproven::Unknown(error)) => {
             cx.node.metrics.authentication("unknown");
-            tracing::debug!(session = %cx.session.id, "a credential could not be checked");
+            tracing::debug!(session = %cx.session.id, %error, "a credential could not be checked");
             authentication.refuse();
             return Reply::Now(Answer::Close("Queen could not check the credential"));
         }

@@ -243,7 +243,7 @@ impl Client {
         let parked = !max_wait.is_zero() && min_bytes > 0;
         let (answer, mut room) = self
             .transport
-            .call_held(Call {
+            .call_held(&Call {
                 method: Method::POST,
                 path: "/api/v1/fetch".into(),
                 body: request(entries, max_wait, min_bytes).into(),

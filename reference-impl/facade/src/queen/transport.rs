@@ -13,7 +13,7 @@ use host::budget::Reservation;
 use host::net::Connect;
 use host::{Clock, Monotonic};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -66,7 +66,7 @@ pub enum Repeat {
 }
 
 /// One call.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Call<'a> {
     pub(super) method: Method,
     /// The route's path, already encoded.
@@ -147,21 +147,21 @@ impl Transport {
 
     /// As [`Transport::call_held`], for answers that are used up at once.
     pub(super) async fn call(&self, call: Call<'_>) -> Result<Bytes, Error> {
-        self.call_held(call).await.map(|(body, _)| body)
+        self.call_held(&call).await.map(|(body, _)| body)
     }
 
     /// Sends `call` and reads its answer; a status other than success is an error.
     ///
     /// A connection of the pool may have been closed by its peer meanwhile. A request that found
     /// it so is sent again on a fresh one when it had not left, or when repeating it is safe.
-    pub(super) async fn call_held(&self, call: Call<'_>) -> Result<(Bytes, Reservation), Error> {
+    pub(super) async fn call_held(&self, call: &Call<'_>) -> Result<(Bytes, Reservation), Error> {
         let credential = call.credential;
         // Queen's identity surface answers 401 to bearers that are good elsewhere.
         let judges = call.path.starts_with("/api/");
-        let (path, began) = (call.path.clone(), self.clock.monotonic());
+        let began = self.clock.monotonic();
         let answered = self.exchanged(call).await;
         let elapsed = self.clock.monotonic().saturating_since(began);
-        self.calls.ended(&path, elapsed, &answered);
+        self.calls.ended(&call.path, elapsed, &answered);
         if let Err(Error::Refused(refusal)) = &answered
             && refusal.status == StatusCode::UNAUTHORIZED
             && judges
@@ -171,14 +171,16 @@ impl Transport {
         answered
     }
 
-    async fn exchanged(&self, mut call: Call<'_>) -> Result<(Bytes, Reservation), Error> {
-        call.path.insert_str(0, &self.base_path);
+    async fn exchanged(&self, call: &Call<'_>) -> Result<(Bytes, Reservation), Error> {
         let deadline = Instant::now() + call.timeout;
-        let headers = self.headers(&call)?;
+        let headers = self.headers(call)?;
+        let uri: Uri = format!("{}{}", self.base_path, call.path)
+            .parse()
+            .map_err(|_| Error::Unsendable("the path is not a legal URI"))?;
         let _permit = self.permit(call.wait, deadline).await?;
         while let Some(connection) = self.take_idle() {
             match self
-                .exchange(&call, headers.clone(), connection, deadline)
+                .exchange(call, uri.clone(), headers.clone(), connection, deadline)
                 .await
             {
                 Ok((connection, answer)) => return self.finish(connection, answer),
@@ -188,7 +190,10 @@ impl Transport {
             }
         }
         let connection = self.connect(deadline).await?;
-        match self.exchange(&call, headers, connection, deadline).await {
+        match self
+            .exchange(call, uri, headers, connection, deadline)
+            .await
+        {
             Ok((connection, answer)) => self.finish(connection, answer),
             Err(Attempt::Unsent) => Err(Error::Unreachable(
                 "the new connection closed before the request left".into(),
@@ -330,6 +335,7 @@ impl Transport {
     async fn exchange(
         &self,
         call: &Call<'_>,
+        uri: Uri,
         headers: HeaderMap,
         mut connection: Connection,
         deadline: Instant,
@@ -342,10 +348,7 @@ impl Transport {
         }
         let mut request = Request::new(call.body.clone());
         *request.method_mut() = call.method.clone();
-        *request.uri_mut() = call
-            .path
-            .parse()
-            .map_err(|_| Attempt::Failed(Error::Unsendable("the path is not a legal URI")))?;
+        *request.uri_mut() = uri;
         *request.headers_mut() = headers;
         let sent = timeout_at(deadline, connection.sender.try_send_request(request)).await;
         let response = match sent.map_err(|_| timed_out())? {

@@ -24,11 +24,9 @@ const TENANT: &str = "tenant:";
 /// What the scope of a credential that stands for itself begins with.
 const ITSELF: &str = "credential:";
 
-/// How Queen judged a credential.
+/// Why a credential is not known to be good.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Checked {
-    /// It is good.
-    Good,
+pub enum Unproven {
     /// It is not, and no retry makes it so: the words for the client.
     Refused(String),
     /// Queen could not say.
@@ -74,12 +72,22 @@ impl Identities {
         }
     }
 
+    /// Asks Queen whether `credential` is good, and whose state it works on ([`Self::scope`]).
+    ///
+    /// # Errors
+    ///
+    /// [`Unproven`].
+    pub async fn identify(&self, credential: &Credential) -> Result<Scope, Unproven> {
+        self.check(credential).await?;
+        self.scope(credential).await
+    }
+
     /// Asks Queen whether `credential` is good: it must list the queues, which is what every
     /// client's first Metadata does.
-    pub async fn check(&self, credential: &Credential) -> Checked {
+    async fn check(&self, credential: &Credential) -> Result<(), Unproven> {
         let _permit = self.checks.acquire().await;
         let Err(error) = self.queen.check_credential(credential).await else {
-            return Checked::Good;
+            return Ok(());
         };
         let words = match (error.class(), &error) {
             (Class::Unauthenticated, _) => {
@@ -94,9 +102,9 @@ impl Identities {
                      the read scope (this is not a bad password). Queen says: {said}"
                 )
             }
-            _ => return Checked::Unknown(error.to_string()),
+            _ => return Err(Unproven::Unknown(error.to_string())),
         };
-        Checked::Refused(words)
+        Err(Unproven::Refused(words))
     }
 
     /// Whose state `credential`, which is good, works on: its tenant's where Queen names one, else its
@@ -104,8 +112,8 @@ impl Identities {
     ///
     /// # Errors
     ///
-    /// How Queen judged it, when it has ended meanwhile: never [`Checked::Good`].
-    pub async fn scope(&self, credential: &Credential) -> Result<Scope, Checked> {
+    /// [`Unproven`], when it has ended meanwhile.
+    pub async fn scope(&self, credential: &Credential) -> Result<Scope, Unproven> {
         let name = self.name(credential);
         let now = self.clock.monotonic();
         let known = self.known().get(&name).cloned();
@@ -121,10 +129,8 @@ impl Identities {
             // Queen's own identity surface knows no bearer and says so for ever; but a credential that
             // has ended since it was found good is told the same, and is not to be remembered by it.
             Err(error) if matches!(error.class(), Class::Unauthenticated | Class::Forbidden) => {
-                match self.check(credential).await {
-                    Checked::Good => (own(), None),
-                    judged => return Err(judged),
-                }
+                self.check(credential).await?;
+                (own(), None)
             }
             Err(error) => {
                 let ask_again = error.is_transient().then(|| now + ASK_AGAIN);

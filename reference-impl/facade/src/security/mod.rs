@@ -10,7 +10,7 @@ mod plain;
 pub mod tls_files;
 
 pub use authentication::{Authentication, PLAIN, Stage};
-pub use identities::{Checked, Identities};
+pub use identities::{Identities, Unproven};
 pub use lifetime::expiry;
 pub use plain::{Plain, PlainError};
 

@@ -93,47 +93,29 @@ pub(super) fn ended_in_a_rebalance(index: &Index<'_>) -> u64 {
 
 pub(super) fn ended_inside_a_transaction(index: &Index<'_>) -> u64 {
     ended(index, |end, client| {
-        let of_client = |event_who: &Name| event_who == client;
-        // The last of its transactions that began before, and what ended since.
-        let mut open = false;
-        for (at, who, event) in index.events() {
-            if at >= end.at {
-                break;
-            }
-            if let Event::Invoke { call, .. } = event
-                && of_client(who)
-            {
-                match call {
-                    Call::Begin { .. } => open = true,
-                    Call::End { .. } | Call::InitProducer { .. } => open = false,
-                    _ => {}
-                }
-            }
-        }
-        open
+        let before = index.entries.get(..end.at).unwrap_or_default();
+        let mut calls = before.iter().rev().filter_map(|entry| match &entry.event {
+            Event::Invoke { call, .. } if entry.who == *client => Some(call),
+            _ => None,
+        });
+        let last = calls.find_map(|call| match call {
+            Call::Begin { .. } => Some(true),
+            Call::End { .. } | Call::InitProducer { .. } => Some(false),
+            _ => None,
+        });
+        last == Some(true)
     })
 }
 
 pub(super) fn narrowed_in_use(index: &Index<'_>) -> u64 {
-    let mut served: BTreeSet<(&Name, &Name)> = BTreeSet::new();
-    let mut at_entries: BTreeMap<usize, BTreeSet<(&Name, &Name)>> = BTreeMap::new();
-    for (at, _, event) in index.events() {
-        match event {
+    let used = |end: &End<'_>| {
+        let before = index.entries.get(..end.at).unwrap_or_default();
+        before.iter().any(|entry| match &entry.event {
             Event::Served {
                 principal, action, ..
-            } => {
-                served.insert((principal, action));
-            }
-            Event::Mark(Mark::Revoke { .. }) => {
-                at_entries.insert(at, served.clone());
-            }
-            _ => {}
-        }
-    }
-    let used = |end: &End<'_>| {
-        let served = &at_entries[&end.at];
-        let mut actions = end.actions.iter();
-        actions.any(|action| served.contains(&(end.principal, action)))
+            } => principal == end.principal && end.actions.contains(action),
+            _ => false,
+        })
     };
     ends(index).iter().filter(|end| used(end)).count() as u64
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::call::Failure;
 use crate::check::testing::{Story, at};
+use crate::event::Op;
 
 fn met(story: &Story) -> Vec<String> {
     let coverage = Coverage::of(story.entries());

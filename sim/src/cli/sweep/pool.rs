@@ -136,10 +136,13 @@ struct Worker {
 
 impl Worker {
     fn start(arguments: &Arguments) -> Result<Self, Error> {
-        let mut child = Command::new(std::env::current_exe()?)
-            .arg("work")
-            .arg("--out")
-            .arg(&arguments.out)
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("work").arg("--out").arg(&arguments.out);
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Result<Self, Error> {
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // A panic in a simulated world is caught and reported; its message here would only
@@ -181,5 +184,37 @@ impl Worker {
             }
             Err(error) => Err(error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn answer_of(program: &str, argument: &str) -> String {
+        let mut command = Command::new(program);
+        command.arg(argument);
+        let mut worker = Worker::of(command).expect("started");
+        let task = Task {
+            scenario: "steady".into(),
+            seed: 1,
+        };
+        worker.run(&task).await.expect_err("no answer")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_without_an_end_is_ended() {
+        let answer = answer_of("sleep", "600").await;
+        assert_eq!(answer, "no end after 120s");
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_dies_says_how() {
+        // It reads nothing: the task may or may not have been taken.
+        let answer = answer_of("sleep", "0").await;
+        assert!(
+            answer.contains("exit status: 0") || answer.contains("Broken pipe"),
+            "{answer}"
+        );
     }
 }

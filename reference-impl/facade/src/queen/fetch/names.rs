@@ -39,7 +39,7 @@ impl Client {
         }
         let (answer, _room) = self
             .transport
-            .call_held(Call {
+            .call_held(&Call {
                 method: Method::POST,
                 path: "/api/v1/fetch".into(),
                 body: request(&[entry], Duration::ZERO, 0).into(),

@@ -24,9 +24,9 @@ impl Client {
     pub(super) async fn admitted(&self, call: Call<'_>) -> Result<Bytes, Error> {
         let mut left = MAX_ADMISSION_WAIT;
         loop {
-            let error = match self.transport.call(call.clone()).await {
+            let error = match self.transport.call_held(&call).await {
                 Err(error) if error.class() == Class::Throttled => error,
-                ended => return ended,
+                ended => return ended.map(|(body, _)| body),
             };
             let Some(pause) = error.retry_after().map(|asked| asked.max(MIN_PAUSE)) else {
                 return Err(error);
