@@ -16,10 +16,24 @@ CALL_S = 28
 EXCEPTION = re.compile(r"org\.apache\.kafka\.common\.errors\.(\w+)Exception")
 # Exceptions whose names say something else than the code's.
 NAMED = {
-    "TopicExists": "TOPIC_ALREADY_EXISTS",
-    "GroupIdNotFound": "GROUP_ID_NOT_FOUND",
+    "ClusterAuthorization": "CLUSTER_AUTHORIZATION_FAILED",
+    "CorruptRecord": "CORRUPT_MESSAGE",
+    "DuplicateSequence": "DUPLICATE_SEQUENCE_NUMBER",
+    "GroupAuthorization": "GROUP_AUTHORIZATION_FAILED",
     "GroupNotEmpty": "NON_EMPTY_GROUP",
+    "InvalidConfiguration": "INVALID_CONFIG",
+    "InvalidPidMapping": "INVALID_PRODUCER_ID_MAPPING",
     "InvalidTopic": "INVALID_TOPIC_EXCEPTION",
+    "InvalidTxnTimeout": "INVALID_TRANSACTION_TIMEOUT",
+    "KafkaStorage": "KAFKA_STORAGE_ERROR",
+    "OutOfOrderSequence": "OUT_OF_ORDER_SEQUENCE_NUMBER",
+    "RecordBatchTooLarge": "RECORD_LIST_TOO_LARGE",
+    "RecordTooLarge": "MESSAGE_TOO_LARGE",
+    "SaslAuthentication": "SASL_AUTHENTICATION_FAILED",
+    "TopicAuthorization": "TOPIC_AUTHORIZATION_FAILED",
+    "TopicExists": "TOPIC_ALREADY_EXISTS",
+    "TransactionalIdAuthorization": "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    "UnknownServer": "UNKNOWN_SERVER_ERROR",
 }
 
 
