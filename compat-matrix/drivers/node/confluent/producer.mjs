@@ -5,6 +5,9 @@ import { deliveries, outgoing } from "../lib/values.mjs";
 import { words } from "./main.mjs";
 
 const CALL_MS = 15_000;
+// A buffer of its own that is empty has no address, and the client takes it for absent.
+const EMPTY = Buffer.alloc(1).subarray(0, 0);
+const solid = (data) => (data?.length === 0 ? EMPTY : data);
 
 /** A function that takes a callback last, as a promise. */
 export const called = (act) =>
@@ -64,7 +67,8 @@ export class Producing {
     for (const [index, { topic, partition, value, key, timestamp_ms }] of records.entries()) {
       try {
         const opaque = { results, index };
-        this.producer.produce(topic, partition ?? -1, value, key, timestamp_ms, opaque);
+        const [data, name] = [solid(value), solid(key)];
+        this.producer.produce(topic, partition ?? -1, data, name, timestamp_ms, opaque);
       } catch (error) {
         results[index] = words(error);
         this.outstanding -= 1;
