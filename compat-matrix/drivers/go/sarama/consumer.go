@@ -38,6 +38,7 @@ type consumer struct {
 	// group or readers, never both.
 	group   *membership
 	readers map[spot]*reader
+	reading sarama.Consumer
 
 	mutex     sync.Mutex
 	positions map[spot]int64

@@ -20,6 +20,11 @@ func (c *consumer) assign(line lines.Line) (any, error) {
 		return nil, err
 	}
 	c.stop()
+	// One for all partitions: each has its own fetch requests, and they wait for one another. A new
+	// one for each assignment, as the readers before may still be closing.
+	if c.reading, err = sarama.NewConsumerFromClient(c.client); err != nil {
+		return nil, err
+	}
 	for _, place := range places {
 		if err := c.read(place); err != nil {
 			return nil, err
@@ -30,11 +35,7 @@ func (c *consumer) assign(line lines.Line) (any, error) {
 
 // read starts at a place; −2 and −1 are the client's own words for the beginning and the end.
 func (c *consumer) read(place lines.Place) error {
-	consumer, err := sarama.NewConsumerFromClient(c.client)
-	if err != nil {
-		return err
-	}
-	partition, err := consumer.ConsumePartition(place.Topic, place.Partition, place.Offset)
+	partition, err := c.reading.ConsumePartition(place.Topic, place.Partition, place.Offset)
 	if err != nil {
 		return err
 	}
